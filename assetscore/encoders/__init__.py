@@ -1,0 +1,16 @@
+"""Encoders: images to vectors under text factors. `get_encoder(name)` finds them."""
+
+from .base import Encoder, EncoderInfo, TwoStageEncoder, available, get_encoder, register
+
+__all__ = ["Encoder", "EncoderInfo", "TwoStageEncoder", "available", "get_encoder", "register"]
+
+register(
+    EncoderInfo(
+        name="pixelstats",
+        factory="assetscore.encoders.pixelstats:PixelStats",
+        summary="hand-made descriptor of palette, gradients and outline; the baseline",
+        licence="Apache-2.0",
+        conditional=False,
+        size="nothing to download",
+    )
+)
