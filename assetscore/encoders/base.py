@@ -89,7 +89,9 @@ def check_factors(factors: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(factor, str) or not factor.strip():
             raise FactorError(f"a factor must be a text with something in it, got {factor!r}")
         if len(factor) > MAX_FACTOR_LENGTH:
-            raise FactorError(f"a factor has at most {MAX_FACTOR_LENGTH} characters, got {len(factor)}: {factor[:40]!r}...")
+            raise FactorError(
+                f"a factor has at most {MAX_FACTOR_LENGTH} characters, got {len(factor)}: {factor[:40]!r}..."
+            )
     return tuple(" ".join(factor.split()) for factor in factors)
 
 
