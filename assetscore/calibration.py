@@ -111,12 +111,13 @@ def threshold_interval(
     from scipy.stats import binom
 
     ordered, weights, n = _weighted(scores, groups)
-    low, high = binom.ppf([(1 - confidence) / 2, (1 + confidence) / 2], n, float(_fraction(alpha)))
+    low = binom.ppf((1 - confidence) / 2, n, float(_fraction(alpha)))
+    high = binom.ppf((1 + confidence) / 2, n, float(_fraction(alpha)))
     summed = np.cumsum(weights)
     return _at_weight(ordered, summed, int(low)), _at_weight(ordered, summed, int(high) + 1, missing=np.inf)
 
 
-def wilson_interval(passed: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_interval(passed: float, total: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's score interval for a rate; (nan, nan) for a total of 0.
 
     >>> [round(x, 4) for x in wilson_interval(8, 10)]
