@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ManifestError
+from .strict_csv import read_rows
 
 __all__ = ["ANSWERS", "QUESTIONS", "Vote", "Votes", "canonical_question", "read_votes", "votes_csv", "write_votes"]
 
@@ -28,10 +28,6 @@ QUESTIONS = {
 """The two questions of a study: what the style check and the semantic check are held against."""
 _ALIASES = {"fit": "style", "fits": "style", "semantic": "object", "sem": "object"}
 _ALIASES |= {"recognisable": "object", "recognizable": "object"}
-MAX_LINE = 64 * 1024
-"""Bytes. A longer line is no vote."""
-MAX_FILE = 256 * 1024 * 1024
-"""Bytes. A larger file is no votes file."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +119,7 @@ def read_votes(path: str | os.PathLike[str], known: Collection[str] | None = Non
             vote.
     """
     source = os.fspath(path)
-    try:
-        size = os.path.getsize(source)
-        if size > MAX_FILE:
-            raise ManifestError(f"{source}: a votes file has at most {MAX_FILE >> 20} MiB, got {size >> 20} MiB")
-        with open(source, "rb") as file:
-            votes = tuple(_votes(file, source))
-    except OSError as error:
-        raise ManifestError(f"{source}: the votes file cannot be read: {error.strerror or error}") from None
+    votes = tuple(_votes(source))
     if not votes:
         raise ManifestError(f"{source}, line 1: there is no vote in this file")
     result = Votes(votes, source)
@@ -139,70 +128,22 @@ def read_votes(path: str | os.PathLike[str], known: Collection[str] | None = Non
     return result
 
 
-def _votes(file: BinaryIO, source: str) -> Iterator[Vote]:
-    reader = csv.reader(_lines(file, source), strict=True)
-    columns: dict[str, int] = {}
+def _votes(source: str) -> Iterator[Vote]:
     seen: dict[tuple[str, str, str], int] = {}
-    line = 1
-    try:
-        for cells in reader:
-            start, line = line, reader.line_num + 1
-            if not any(cell.strip() for cell in cells):
-                continue
-            if not columns:
-                columns = _header(cells, f"{source}, line {start}")
-                width = len(cells)
-                continue
-            vote = _vote(cells, columns, width, start, f"{source}, line {start}")
-            key = (vote.asset, vote.rater, vote.question)
-            if key in seen:
-                raise ManifestError(
-                    f"{source}, line {start}: rater {vote.rater!r} has answered {vote.question!r} on asset "
-                    f"{vote.asset!r} already, in line {seen[key]}"
-                )
-            seen[key] = start
-            yield vote
-    except csv.Error as error:
-        raise ManifestError(f"{source}, line {reader.line_num}: this is no CSV: {error}") from None
-
-
-def _lines(file: BinaryIO, source: str) -> Iterator[str]:
-    """The file's lines as text, each checked before it is held whole in memory."""
-    number = 0
-    while raw := file.readline(MAX_LINE + 1):
-        number += 1
-        where = f"{source}, line {number}"
-        if number == 1:
-            if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise ManifestError(f"{where}: the file is UTF-16; save it as CSV in UTF-8")
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if len(raw) > MAX_LINE:
-            raise ManifestError(f"{where}: a line has at most {MAX_LINE} bytes, and this one is longer")
-        if b"\0" in raw:
-            raise ManifestError(f"{where}: the line holds a NUL byte; save the file as CSV in UTF-8")
-        try:
-            yield raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ManifestError(f"{where}: byte {error.start + 1} is no UTF-8; save the file as CSV in UTF-8") from None
-
-
-def _header(cells: list[str], where: str) -> dict[str, int]:
-    names = [cell.strip().casefold() for cell in cells]
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            problem = "missing" if name not in names else "there twice"
-            found = ", ".join(repr(cell[:40]) for cell in cells[:10])
-            hint = "; the columns are separated by ',' only" if len(cells) == 1 and ";" in cells[0] else ""
+    for line, cells in read_rows(source, COLUMNS):
+        vote = _vote(cells, line, f"{source}, line {line}")
+        key = (vote.asset, vote.rater, vote.question)
+        if key in seen:
             raise ManifestError(
-                f"{where}: column {name!r} is {problem}; needed are {', '.join(COLUMNS)}; found {found}{hint}"
+                f"{source}, line {line}: rater {vote.rater!r} has answered {vote.question!r} on asset "
+                f"{vote.asset!r} already, in line {seen[key]}"
             )
-    return {name: names.index(name) for name in COLUMNS}
+        seen[key] = line
+        yield vote
 
 
-def _vote(cells: list[str], columns: dict[str, int], width: int, line: int, where: str) -> Vote:
-    if len(cells) != width:
-        raise ManifestError(f"{where}: the first line names {width} columns, but this one has {len(cells)}")
-    asset, rater, asked, answered = (cells[columns[name]].strip() for name in COLUMNS)
+def _vote(cells: dict[str, str], line: int, where: str) -> Vote:
+    asset, rater, asked, answered = (cells[name] for name in COLUMNS)
     for name, value in (("asset", asset), ("rater", rater)):
         if not value:
             raise ManifestError(f"{where}: {name} is empty")

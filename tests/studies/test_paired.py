@@ -33,7 +33,7 @@ def test_wilcoxon_equals_all_sign_patterns(seed):
 
 
 def test_wilcoxon_published_example():
-    """Darwin's maize, cross- minus self-fertilised in eighths of an inch: T = 24 of 15 pairs, two-sided exact p 0.0413."""
+    """Darwin's maize, crossed minus self-fertilised in eighths of an inch: T = 24, two-sided exact p 0.0413."""
     change = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
     result = paired(np.zeros(15), change)
     assert result.wilcoxon_p == pytest.approx(0.0413, abs=5e-5)
