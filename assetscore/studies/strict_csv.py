@@ -59,7 +59,8 @@ def _rows(file: BinaryIO, source: str, required: Sequence[str]) -> Iterator[tupl
                 continue
             if len(cells) != len(columns):
                 raise ManifestError(
-                    f"{source}, line {start}: the first line names {len(columns)} columns, but this one has {len(cells)}"
+                    f"{source}, line {start}: the first line names {len(columns)} columns, "
+                    f"but this one has {len(cells)}"
                 )
             yield start, {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
     except csv.Error as error:

@@ -65,11 +65,8 @@ def vote(asset, rater, answer, question="style", line=2):
 
 
 def test_what_has_no_score_or_no_verdict_is_counted():
-    votes = Votes(
-        tuple(
-            vote(a, r, answer) for a, answer in zip("abcde", "yes no yes no unsure".split(), strict=True) for r in "xy"
-        )
-    )
+    answers = {"a": "yes", "b": "no", "c": "yes", "d": "no", "e": "unsure"}
+    votes = Votes(tuple(vote(a, r, answer) for a, answer in answers.items() for r in "xy"))
     rows = [row("a", 0.9), row("b", 0.1, False), row("c", None, False), row("d", 0.2, None), row("e"), row("f")]
     (result,) = agreement(votes, rows).questions
     assert (result.accepted, result.rejected, result.undecided, result.ties) == (2, 2, 1, 0)
