@@ -65,6 +65,10 @@ class Encoder(ABC):
             ImageError: an image cannot be read.
         """
 
+    def check_factor(self, factor: str) -> str:
+        """The factor as it will be used, or a FactorError. Encoders that allow less override this."""
+        return check_factors((factor,))[0]
+
 
 class TwoStageEncoder(Encoder):
     """An encoder whose image pass does not depend on the factor."""
