@@ -14,8 +14,6 @@ __all__ = ["DEFAULT_ENCODER", "DEFAULT_PROFILE", "Config"]
 
 DEFAULT_ENCODER = "pixelstats"
 DEFAULT_PROFILE = "dungeon-crawl"
-STYLE = "art style"
-OBJECT = "object class"
 TOP = 20
 """Similarities kept with every score, so that any k up to this follows without embedding again."""
 

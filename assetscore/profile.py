@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from .calibrated import Calibration, calibrate
 from .calibration import Rule
-from .config import DEFAULT_ENCODER, OBJECT, STYLE, Config
+from .config import DEFAULT_ENCODER, Config
 from .embedding import checked, embed_references
-from .encoders.base import Encoder, TwoStageEncoder, check_factors, get_encoder
+from .encoders.base import Encoder, TwoStageEncoder, get_encoder
 from .errors import EmbeddingError, ProfileMismatchError, UnknownCategoryError
+from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
 from .neighbours import lpips_rows
 from .references import Reference, ReferenceSet

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import ImageError, ManifestError, ReferenceSetError
-from .images import Texture, load
+from .images import Asset, Texture, load
 
 if TYPE_CHECKING:
     from .submissions.base import ReferenceRecord
@@ -105,7 +105,7 @@ class ReferenceSet:
 
     @classmethod
     def from_textures(
-        cls, items: Iterable[tuple[str, str, object]], name: str = "references", **columns: str
+        cls, items: Iterable[tuple[str, str, Asset | Texture]], name: str = "references", **columns: str
     ) -> ReferenceSet:
         """From (id, category, asset) triples; an asset is anything `images.load` takes.
 
@@ -113,7 +113,7 @@ class ReferenceSet:
             ImageError: an asset cannot be read.
         """
         return cls.build(
-            (Reference(id, category, load(asset), **columns) for id, category, asset in items),  # type: ignore[arg-type]
+            (Reference(id, category, load(asset), **columns) for id, category, asset in items),
             name,
         )
 

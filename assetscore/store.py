@@ -16,7 +16,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,17 @@ def save(profile: Profile, folder: Path) -> None:
     if folder.exists() and not (folder / "profile.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise ProfileError(f"{folder} exists and is no profile: it is not overwritten")
     folder.parent.mkdir(parents=True, exist_ok=True)
+    textures = [reference.texture for reference in profile.references]
+    pages, places = atlas.pack([t.native for t in textures], [t.grid for t in textures])
+    files = {f"atlas-{number}.png": page for number, page in enumerate(pages)}
+    files["vectors.safetensors"] = _tensors(profile)
+    files["thresholds.json"] = json.dumps(_thresholds(profile), indent=1, ensure_ascii=False).encode()
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+    described = {**_described(profile, places), "files": hashes}
+    files["profile.json"] = json.dumps(described, indent=1, ensure_ascii=False).encode()
     with _replacing(folder) as temporary:
-        files = _write_parts(profile, temporary)
-        files["profile.json"] = b""
-        described = _described(profile)
-        described["files"] = {name: _sha(temporary / name) for name in sorted(files) if name != "profile.json"}
-        (temporary / "profile.json").write_text(json.dumps(described, indent=1, ensure_ascii=False), encoding="utf-8")
+        for name, content in files.items():
+            (temporary / name).write_bytes(content)
 
 
 def load(profile: str | os.PathLike[str]) -> Profile:
@@ -161,7 +166,7 @@ def cached_vectors(
     return vectors
 
 
-def _described(profile: Profile) -> dict[str, Any]:
+def _described(profile: Profile, places: Sequence[atlas.Place]) -> dict[str, Any]:
     references = profile.references
     return {
         "schema": SCHEMA,
@@ -185,18 +190,13 @@ def _described(profile: Profile) -> dict[str, Any]:
             "columns": ["id", "category", "sheet", "family", "words", "licence", "place"],
             "rows": [
                 [r.id, r.category, r.sheet, r.family, r.words, r.licence, place.to_list()]
-                for r, place in zip(references, _atlas(profile)[1], strict=True)
+                for r, place in zip(references, places, strict=True)
             ],
         },
     }
 
 
-def _atlas(profile: Profile) -> tuple[list[bytes], list[atlas.Place]]:
-    textures = [reference.texture for reference in profile.references]
-    return atlas.pack([t.native for t in textures], [t.grid for t in textures])
-
-
-def _write_parts(profile: Profile, folder: Path) -> dict[str, bytes]:
+def _tensors(profile: Profile) -> bytes:
     from safetensors.numpy import save as save_tensors
 
     tensors: dict[str, NDArray[Any]] = {}
@@ -208,13 +208,7 @@ def _write_parts(profile: Profile, folder: Path) -> dict[str, bytes]:
             if category not in profile._features:
                 tensors[f"vectors\n{category}\n{factor}"] = profile.vectors(category, factor)
             tensors[f"leave one out\n{category}\n{factor}"] = profile.calibration(category, factor).top
-    contiguous = {key: np.ascontiguousarray(value) for key, value in tensors.items()}
-    files = {"vectors.safetensors": save_tensors(contiguous)}
-    files["thresholds.json"] = json.dumps(_thresholds(profile), indent=1, ensure_ascii=False).encode()
-    files |= {f"atlas-{number}.png": page for number, page in enumerate(_atlas(profile)[0])}
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return files
+    return save_tensors({key: np.ascontiguousarray(value) for key, value in tensors.items()})
 
 
 def _thresholds(profile: Profile) -> list[dict[str, Any]]:

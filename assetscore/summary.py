@@ -139,10 +139,10 @@ def leave_one_out_row(
         scores = np.stack([c.scores(config.k) for c in calibrations])
         margins.append(scores - np.array(taus, np.float64)[:, None])
     weight = np.concatenate([np.empty(0), *weights])
-    margin = np.concatenate([np.empty((len(checks), 0)), *margins], axis=1)
+    margin: NDArray[np.float64] = np.concatenate([np.empty((len(checks), 0)), *margins], axis=1)
     total = round(float(weight.sum()))
 
-    def rate(passes: NDArray[np.bool_]) -> Rate:
+    def rate(passes: Any) -> Rate:
         return Rate(float(weight @ passes), total)
 
     def mean(values: NDArray[np.float64]) -> float | None:
@@ -157,6 +157,6 @@ def leave_one_out_row(
         pass_style=rate(margin[0] >= 0),
         sem_margin=mean(margin[1]) if len(checks) > 1 else None,
         pass_sem=rate(margin[1] >= 0) if len(checks) > 1 else None,
-        pass_both=rate((margin >= 0).all(axis=0)),
+        pass_both=rate(np.asarray(margin >= 0).all(axis=0)),
         statuses={"scored": counted, "uncalibrated": len(profile.references) - counted},
     )
