@@ -2,9 +2,9 @@
 
 The promise: with k fixed and S the mean of the k largest similarities, an asset exchangeable with the n references is
 rejected with probability at most m / (n + 1) <= alpha, where m = floor(alpha (n + 1)) and tau is the m-th smallest
-leave-one-out score; at every n, ties included. (Adding the asset to the references could only raise their scores, so each
-leave-one-out score is at most its full-conformal counterpart.) Nothing is promised about which share of bad assets is
-caught, and an asset that must pass two checks can be rejected with up to 2 alpha.
+leave-one-out score; at every n, ties included. (Adding the asset to the references could only raise their scores, so
+each leave-one-out score is at most its full-conformal counterpart.) Nothing is promised about which share of bad assets
+is caught, and an asset that must pass two checks can be rejected with up to 2 alpha.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .errors import EmbeddingError, EmptyCategoryError, UsageError
 
 __all__ = ["Neighbours", "exclude_groups", "knn_brute_force", "knn_mean", "lpips_rows"]
 
-Exclude: TypeAlias = "NDArray[Any] | Sequence[int | None | Sequence[int]] | None"
+Exclude: TypeAlias = "NDArray[Any] | Sequence[int | Sequence[int] | None] | None"
 _BLOCK = 4096
 """Queries searched at a time: memory is O(block * k * width), whatever the number of queries."""
 
@@ -25,7 +25,7 @@ class Neighbours(NamedTuple):
     """What `knn_mean` returns; k_eff = min(k, the fewest references any query has left).
 
     S: (q,) float64, the mean similarity to the k_eff nearest references; NaN for a query that is not finite.
-    ids: (q, k_eff) int64, rows of `references`, nearest first, ties by the lower row; -1 for a query that is not finite.
+    ids: (q, k_eff) int64, rows of `references`, nearest first, ties by the lower row; -1 where the query is not finite.
     similarities: (q, k_eff) float64, descending; NaN for a query that is not finite.
     """
 
@@ -96,7 +96,7 @@ def knn_brute_force(queries: ArrayLike, references: ArrayLike, k: int, exclude: 
     return Neighbours(similarities.mean(axis=1), ids, similarities)
 
 
-def exclude_groups(groups: ArrayLike, queries: ArrayLike | None = None) -> list[NDArray[np.int64]]:
+def exclude_groups(groups: ArrayLike, queries: ArrayLike | None = None) -> list[Sequence[int]]:
     """For leave-one-group-out: for each query group, all rows whose group is the same.
 
     Args:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .calibration import wilson_interval
+import numpy as np
+from numpy.typing import NDArray
+
+from .calibration import Rule, wilson_interval
 from .results import UNDECIDED
 from .table import ResultTable, Row
 
 if TYPE_CHECKING:
     from .profile import Profile
 
-__all__ = ["Rate", "SummaryRow", "summarise"]
+__all__ = ["Rate", "SummaryRow", "leave_one_out_row", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class SummaryRow:
         n: registered assets; `undecided` of them (empty, uncalibrated, without references) stay out of the rates.
         custom: share with own readable artwork; None for the references.
         style_margin, sem_margin: mean S - tau over the assets that have one; None without any.
-        pass_style, pass_sem, pass_both: rates over n - undecided; pass_sem is None for an encoder without a semantic check.
+        pass_style, pass_sem, pass_both: rates over n - undecided; pass_sem is None where there is no semantic check.
         statuses: how many assets have each status.
     """
 
@@ -89,7 +92,7 @@ def summarise(table: ResultTable, by: str = "group", profile: Profile | None = N
     for row, value in zip(table.rows, table.column(by), strict=True):
         groups.setdefault(str(value), []).append(row)
     lines = [_line(group or "(all)", rows) for group, rows in groups.items()]
-    return ([profile.leave_one_out_row()] if profile is not None else []) + lines
+    return ([leave_one_out_row(profile)] if profile is not None else []) + lines
 
 
 def _line(group: str, rows: Sequence[Row]) -> SummaryRow:
@@ -115,3 +118,45 @@ def _line(group: str, rows: Sequence[Row]) -> SummaryRow:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def leave_one_out_row(
+    profile: Profile, *, alpha: float | None = None, k: int | None = None, rule: Rule | None = None
+) -> SummaryRow:
+    """The references judged against themselves: near 1 - alpha by construction; groups count as one reference."""
+    config = profile.config.with_(alpha=alpha, k=k, rule=rule)
+    checks = [profile.style_factor] + ([profile.semantic_factor] if profile.semantic_factor else [])
+    weights: list[NDArray[np.float64]] = []
+    margins: list[NDArray[np.float64]] = []
+    counted = 0
+    for category, n in profile.categories.items():
+        calibrations = [profile.calibration(category, factor) for factor in checks]
+        taus = [c.threshold(config.alpha, config.k, config.rule) for c in calibrations]
+        if not all(tau is not None for tau in taus):
+            continue
+        counted += n
+        weights.append(calibrations[0].weights)
+        scores = np.stack([c.scores(config.k) for c in calibrations])
+        margins.append(scores - np.array(taus, np.float64)[:, None])
+    weight = np.concatenate([np.empty(0), *weights])
+    margin: NDArray[np.float64] = np.concatenate([np.empty((len(checks), 0)), *margins], axis=1)
+    total = round(float(weight.sum()))
+
+    def rate(passes: Any) -> Rate:
+        return Rate(float(weight @ passes), total)
+
+    def mean(values: NDArray[np.float64]) -> float | None:
+        return float(weight @ values) / total if total else None
+
+    return SummaryRow(
+        group="references (leave-one-out)",
+        n=len(profile.references),
+        undecided=len(profile.references) - counted,
+        custom=None,
+        style_margin=mean(margin[0]),
+        pass_style=rate(margin[0] >= 0),
+        sem_margin=mean(margin[1]) if len(checks) > 1 else None,
+        pass_sem=rate(margin[1] >= 0) if len(checks) > 1 else None,
+        pass_both=rate(np.asarray(margin >= 0).all(axis=0)),
+        statuses={"scored": counted, "uncalibrated": len(profile.references) - counted},
+    )

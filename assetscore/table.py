@@ -1,4 +1,4 @@
-"""ResultTable: one row an asset, as Parquet, CSV or JSON, judged again for another alpha, k or rule without embedding."""
+"""ResultTable: one row an asset, as Parquet, CSV or JSON; judged again for another alpha or k from what it keeps."""
 
 from __future__ import annotations
 
