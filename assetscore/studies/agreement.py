@@ -6,7 +6,7 @@ Unsure is dropped before the majority vote; an asset with as many yes as no has 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import UsageError
+from ..table import Row
 from .auroc import PairedAuroc, auroc, auroc_bootstrap, auroc_delong, compare_auroc
 from .intervals import Estimate
 from .krippendorff import krippendorff_alpha, krippendorff_bootstrap, raw_agreement
@@ -44,8 +45,6 @@ __all__ = [
 
 SCORE_COLUMNS = {"style": ("style_s", "style_pass"), "object": ("sem_s", "sem_pass")}
 """For each question, the columns of a result row that answer it: the score and the verdict."""
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -210,18 +209,18 @@ def agreement(
 
     Args:
         votes: of the study.
-        rows: result rows (see `assetscore.results`): asset_id, style_s, style_pass, sem_s, sem_pass, encoder.
+        rows: of the results, a ResultTable say; one row an asset.
         level, resamples, seed: of the intervals.
 
     Raises:
         ManifestError: a vote names an asset that is not among the rows; its line is named.
-        UsageError: two rows of one asset_id.
+        UsageError: an asset with votes belongs to two rows.
     """
-    by_id = rows_by_id(rows)
+    by_id = rows_by_id(rows, frozenset(votes.assets))
     votes.check_assets(by_id)
     settings = (level, resamples, seed)
     parts = tuple(_question(votes, question, by_id, *settings) for question in votes.questions)
-    encoders = dict.fromkeys(str(row.get("encoder") or "") for row in by_id.values())
+    encoders = dict.fromkeys(row.encoder for row in by_id.values())
     return Agreement(", ".join(name for name in encoders if name), parts)
 
 
@@ -250,23 +249,30 @@ def compare_encoders(
     if name is None:
         raise UsageError(f"question must be one of {', '.join(SCORE_COLUMNS)}, got {question!r}")
     column = SCORE_COLUMNS[name][0]
-    tables = rows_by_id(first), rows_by_id(second)
+    voted = frozenset(votes.assets)
+    tables = rows_by_id(first, voted), rows_by_id(second, voted)
     for table in tables:
         votes.check_assets(table)
     labels = majority(votes.matrix(name)).labels
-    scores = np.array([[_number(table[asset].get(column)) for asset in votes.assets] for table in tables])
+    scores = np.array([[_number(getattr(table[asset], column)) for asset in votes.assets] for table in tables])
     use = ~np.isnan(labels) & np.isfinite(scores).all(axis=0)
     return compare_auroc(scores[0, use], scores[1, use], labels[use], level, resamples, seed)
 
 
-def rows_by_id(rows: Iterable[Row]) -> dict[str, Row]:
-    """Result rows by asset_id; a UsageError names an id that comes twice."""
+def rows_by_id(rows: Iterable[Row], needed: Collection[str] | None = None) -> dict[str, Row]:
+    """Result rows by asset_id.
+
+    Raises:
+        UsageError: an id (of the `needed` ones, where given) belongs to two rows, of two groups perhaps.
+    """
     table: dict[str, Row] = {}
     for row in rows:
-        name = str(row["asset_id"])
-        if name in table:
-            raise UsageError(f"asset_id {name!r} is there twice in the results; votes and builds need one row an asset")
-        table[name] = row
+        if row.asset_id in table and (needed is None or row.asset_id in needed):
+            groups = f"groups {table[row.asset_id].group!r} and {row.group!r}"
+            raise UsageError(
+                f"asset_id {row.asset_id!r} belongs to two rows of the results ({groups}); make ids unique"
+            )
+        table[row.asset_id] = row
     return table
 
 
@@ -278,11 +284,11 @@ def _question(
     result = majority(ratings[:, asked])
     rows = [by_id[asset] for asset, there in zip(votes.assets, asked, strict=True) if there]
     score_column, pass_column = SCORE_COLUMNS[question]
-    scores = np.array([_number(row.get(score_column)) for row in rows])
+    scores = np.array([_number(getattr(row, score_column)) for row in rows])
     decided = ~np.isnan(result.labels)
     scored = decided & np.isfinite(scores)
-    judged = decided & np.array([row.get(pass_column) is not None for row in rows], dtype=bool)
-    passed = [bool(row[pass_column]) for row, use in zip(rows, judged, strict=True) if use]
+    judged = decided & np.array([getattr(row, pass_column) is not None for row in rows], dtype=bool)
+    passed = [bool(getattr(row, pass_column)) for row, use in zip(rows, judged, strict=True) if use]
     decisive = np.where(ratings == 0.5, np.nan, ratings)
     return QuestionAgreement(
         question=question,
@@ -304,8 +310,8 @@ def _question(
     )
 
 
-def _number(value: object) -> float:
-    return math.nan if value is None else float(value)  # type: ignore[arg-type]
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def majority_labels(votes: Votes, question: str, assets: Sequence[str]) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import stats
 from assetscore.errors import ManifestError, UsageError
 from assetscore.studies.agreement import agreement, compare_encoders, majority, verdict_agreement
 from assetscore.studies.votes import Vote, Votes
+from assetscore.table import Row
 
 NAN = math.nan
 
@@ -54,10 +56,7 @@ def test_verdicts_of_one_class_say_why(labels, why):
 
 
 def row(asset, style=0.5, passed=True, sem=0.5, sem_passed=True, encoder="lite"):
-    return {
-        "asset_id": asset, "encoder": encoder, "style_s": style, "style_pass": passed, "sem_s": sem,
-        "sem_pass": sem_passed,
-    }  # fmt: skip
+    return Row(asset, style_s=style, style_pass=passed, sem_s=sem, sem_pass=sem_passed, encoder=encoder)
 
 
 def vote(asset, rater, answer, question="style", line=2):
@@ -83,8 +82,10 @@ def test_an_unknown_asset_names_its_line():
 
 
 def test_an_asset_twice_in_the_results_is_named():
-    with pytest.raises(UsageError, match="'a' is there twice"):
-        agreement(Votes((vote("a", "x", "yes"),)), [row("a"), row("a")])
+    rows = [row("a"), row("b"), row("b")]
+    agreement(Votes((vote("a", "x", "yes"),)), rows)  # nobody was asked about b
+    with pytest.raises(UsageError, match="'b' belongs to two rows"):
+        agreement(Votes((vote("b", "x", "yes"),)), rows)
 
 
 def test_one_rater_says_why_there_is_no_alpha():
@@ -134,7 +135,7 @@ def test_a_planted_study_is_recovered():
 def test_the_better_of_two_encoders_is_found():
     votes, rows = planted(1)
     rng = np.random.default_rng(2)
-    worse = [r | {"style_s": r["style_s"] + rng.normal(scale=3), "encoder": "other"} for r in rows]
+    worse = [replace(r, style_s=r.style_s + rng.normal(scale=3), encoder="other") for r in rows]
     result = compare_encoders(votes, rows, worse)
     assert result.difference.low > 0
     assert result.p_value < 0.01
@@ -146,6 +147,6 @@ def test_the_better_of_two_encoders_is_found():
 
 def test_encoders_are_compared_on_what_both_scored():
     votes, rows = planted(3, n=40)
-    partly = [r | {"style_s": None} if i % 4 == 0 else r for i, r in enumerate(rows)]
+    partly = [replace(r, style_s=None) if i % 4 == 0 else r for i, r in enumerate(rows)]
     result = compare_encoders(votes, rows, partly)
     assert result.first.n == result.second.n <= 30

@@ -74,9 +74,23 @@ def test_reads_a_plain_folder(study_folder):
             study_folder / "textures" / category / "a.png"
         )
     assert {(i.asset_id, i.category) for i in read_study(study_folder).items.values()} == {
-        ("item/a", "item"),
-        ("block/a", "block"),
+        ("item/a.png", "item"),
+        ("block/a.png", "block"),
     }
+
+
+def test_ids_are_those_of_a_batch_over_the_same_folder(study_folder):
+    from assetscore.batch import find_assets
+
+    with open(study_folder / "manifest.csv", "a") as file:
+        file.write("made/secret_model_0.png,item,,\n")
+    batch = find_assets(study_folder / "manifest.csv", ["item", "block"])
+    assert [item.asset_id for item in batch] == list(read_study(study_folder).items)
+    (study_folder / "manifest.csv").rename(study_folder / "old.csv")
+    (study_folder / "textures" / "item").mkdir(parents=True)
+    (study_folder / "made" / "secret_model_1.png").rename(study_folder / "textures" / "item" / "ruby.png")
+    batch = find_assets(study_folder / "textures", ["item", "block"])
+    assert [item.asset_id for item in batch] == list(read_study(study_folder).items)
 
 
 def test_references_may_lie_elsewhere(study_folder, tmp_path):

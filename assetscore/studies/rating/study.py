@@ -121,13 +121,13 @@ def _listed(manifest: Path, root: Path) -> Iterable[Entry]:
             raise ManifestError(f"{where}: path must lie inside the study folder, got {cells['path'][:80]!r}")
         if not _is_name(category):
             raise ManifestError(f"{where}: category must be a plain folder name, got {category[:60]!r}")
-        asset_id = cells.get("asset_id") or path.with_suffix("").as_posix()
+        asset_id = cells.get("asset_id") or cells["path"]  # as in the results of a batch over this manifest
         yield where, root / path, category, cells.get("request", ""), asset_id
 
 
 def _found(textures: Path) -> Iterable[Entry]:
     for path in _pictures(textures, depth=2):
-        asset_id = path.relative_to(textures).with_suffix("").as_posix()
+        asset_id = path.relative_to(textures).as_posix()
         yield str(path), path, path.parent.name, "", asset_id
 
 
