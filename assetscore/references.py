@@ -156,8 +156,8 @@ class ReferenceSet:
         """From a folder of category subfolders, or with a manifest, or from a manifest file.
 
         A manifest is a CSV named index.csv or manifest.csv with the columns file and category (and, where known,
-        family, object_words, licence); paths are relative to it. Without one, the folder's subfolders are the categories
-        and everything below them belongs to them. Files that cannot be read are skipped and reported.
+        family, object_words, licence); paths are relative to it. Without one, the subfolders are the categories and
+        everything below them belongs to them. Files that cannot be read are skipped and reported.
 
         Raises:
             ReferenceSetError: no such folder, or no image in it.
