@@ -54,7 +54,7 @@ def save(profile: Profile, folder: Path) -> None:
     pages, places = atlas.pack([t.native for t in textures], [t.grid for t in textures])
     files = {f"atlas-{number}.png": page for number, page in enumerate(pages)}
     files["vectors.safetensors"] = _tensors(profile)
-    files["thresholds.json"] = json.dumps(_thresholds(profile), indent=1, ensure_ascii=False).encode()
+    files["thresholds.json"] = json.dumps(thresholds(profile), indent=1, ensure_ascii=False).encode()
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
     described = {**_described(profile, places), "files": hashes}
     files["profile.json"] = json.dumps(described, indent=1, ensure_ascii=False).encode()
@@ -211,7 +211,7 @@ def _tensors(profile: Profile) -> bytes:
     return save_tensors({key: np.ascontiguousarray(value) for key, value in tensors.items()})
 
 
-def _thresholds(profile: Profile) -> list[dict[str, Any]]:
+def thresholds(profile: Profile) -> list[dict[str, Any]]:
     rows = []
     config = profile.config
     for category in profile.categories:
