@@ -20,25 +20,25 @@ CATEGORIES = ("item", "block", "entity", "feature")
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, str]]:
-    with (DEMO / "manifest.csv").open(encoding="utf-8", newline="") as file:
+    with (DEMO / "index.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_the_manifest_lists_each_file_once(rows: list[dict[str, str]]) -> None:
-    paths = [row["path"] for row in rows]
+def test_the_index_lists_each_file_once(rows: list[dict[str, str]]) -> None:
+    paths = [row["file"] for row in rows]
     assert sorted(paths) == sorted(path.relative_to(DEMO).as_posix() for path in DEMO.glob("*/*.png"))
-    assert len({row["asset_id"] for row in rows}) == len(rows) == len(set(paths))
-    assert all(row["path"].startswith(row["category"] + "/") for row in rows)
+    assert len({Path(path).stem for path in paths}) == len(rows)
+    assert all(row["file"].startswith(row["category"] + "/") for row in rows)
     assert {row["category"] for row in rows} == set(CATEGORIES)
 
 
 def test_each_file_has_a_request_an_author_and_a_permissive_licence(rows: list[dict[str, str]]) -> None:
     notice = (DEMO / "NOTICE").read_text(encoding="utf-8")
     for row in rows:
-        assert row["request"].strip(), row
+        assert row["object_words"].strip(), row
         assert row["author"].strip(), row
         assert row["licence"] in PERMISSIVE, row
-        assert row["asset_id"].rsplit("-", 1)[0] + "-*" in notice, row
+        assert Path(row["file"]).stem.rsplit("-", 1)[0] + "-*" in notice, row
 
 
 def test_foreign_art_of_the_references_own_size_is_in_every_category(rows: list[dict[str, str]]) -> None:
@@ -46,7 +46,7 @@ def test_foreign_art_of_the_references_own_size_is_in_every_category(rows: list[
     # would be 16 x 16 art.
     native = Counter()
     for row in rows:
-        pixels = np.asarray(Image.open(DEMO / row["path"]).convert("RGBA"))
+        pixels = np.asarray(Image.open(DEMO / row["file"]).convert("RGBA"))
         blocky = (pixels[::2, ::2] == pixels[1::2, 1::2]).all() if pixels.shape[:2] == (32, 32) else True
         if row["expected"] == "fail" and not blocky:
             native[row["category"]] += 1
@@ -63,6 +63,6 @@ def test_near_styles_are_marked(rows: list[dict[str, str]]) -> None:
 
 def test_no_demo_texture_is_a_reference(rows: list[dict[str, str]]) -> None:
     known = {load(path).native_hash for path in (REFERENCES / "dungeon-tiles").glob("*/*.png")}
-    demo = [load(DEMO / row["path"]).native_hash for row in rows]
+    demo = [load(DEMO / row["file"]).native_hash for row in rows]
     assert not known & set(demo)
     assert len(set(demo)) == len(demo)
