@@ -265,7 +265,11 @@ class TestPathsAndTypes:
     def test_pil_modes(self, mode: str) -> None:
         image = Image.new("L", (9, 9), 0)
         image.paste(255, (2, 2, 6, 6))
-        image = _sixteen_bit(image) if mode == "I;16" else (image.convert("RGBA") if mode == "RGBa" else image).convert(mode)
+        image = (
+            _sixteen_bit(image)
+            if mode == "I;16"
+            else (image.convert("RGBA") if mode == "RGBa" else image).convert(mode)
+        )
         pixels = load(image).pixels
         assert pixels.shape == (9, 9, 4)
         assert pixels[3, 3, :3].min() > 250

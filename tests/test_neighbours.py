@@ -85,7 +85,9 @@ class TestEdges:
         found = knn_mean(queries, references, 9)
         assert found.ids.shape == (3, 2)
         assert (found.ids >= 0).all()
-        np.testing.assert_allclose(found.S, (queries.astype(float) @ references.astype(float).T).mean(axis=1), atol=1e-12)
+        np.testing.assert_allclose(
+            found.S, (queries.astype(float) @ references.astype(float).T).mean(axis=1), atol=1e-12
+        )
 
     def test_every_query_uses_equally_many(self) -> None:
         x = unit(6, 4)
