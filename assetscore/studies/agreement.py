@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -228,7 +228,7 @@ def compare_encoders(
     votes: Votes,
     first: Iterable[Row],
     second: Iterable[Row],
-    question: Literal["style", "object"] = "style",
+    question: str = "style",
     *,
     level: float = 0.95,
     resamples: int = 2000,
