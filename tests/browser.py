@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,6 +27,7 @@ FLAGS = [
     "--remote-debugging-pipe",
 ]
 TIMEOUT = 60.0
+_LAUNCH = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2]), 4); os.execv(a[3], a[3:])"
 
 
 def find_chromium() -> str | None:
@@ -41,8 +43,8 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_child, self._write = os.pipe()
         self._read, from_child = os.pipe()
-        # Chromium reads commands from file descriptor 3 and writes answers to 4. The shell moves the pipes' ends there.
-        command = ["sh", "-c", f'exec "$@" 3<&{to_child} 4>&{from_child}', "sh", path, *FLAGS]
+        # Chromium reads commands from file descriptor 3 and writes answers to 4; the child puts the pipes' ends there.
+        command = [sys.executable, "-c", _LAUNCH, str(to_child), str(from_child), path, *FLAGS]
         command += [f"--user-data-dir={self._profile.name}", f"--window-size={width},{height}", "about:blank"]
         self._process = subprocess.Popen(
             command, pass_fds=(to_child, from_child), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
