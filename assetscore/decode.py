@@ -72,7 +72,7 @@ def rgba_of_pil(image: Image.Image, name: str, depth: int = 8) -> NDArray[np.uin
     Args:
         image: opened, maybe not yet loaded.
         name: for messages.
-        depth: bits a sample had in the file, where Pillow scaled grey of less than 8 bits but not its transparent value.
+        depth: bits a sample had in the file: Pillow scales grey of less than 8 bits, but not its transparent value.
     """
     width, height = image.size
     if width * height > MAX_PIXELS:
@@ -107,19 +107,25 @@ def rgba_of_pil(image: Image.Image, name: str, depth: int = 8) -> NDArray[np.uin
 
 def rgba_of_array(array: NDArray[Any]) -> NDArray[np.uint8]:
     """A uint8 array (h, w) grey, (h, w, 3) RGB or (h, w, 4) straight RGBA to (h, w, 4)."""
-    shape = array.shape
-    fits = array.ndim == 2 or (array.ndim == 3 and shape[2] in (3, 4))
-    if array.dtype != np.uint8 or not fits or 0 in shape:
-        raise UnsupportedTypeError(
-            f"an array must be uint8 of shape (h, w), (h, w, 3) or (h, w, 4) with pixels in it, got {array.dtype} {shape}"
-        )
-    if shape[0] * shape[1] > MAX_PIXELS:
-        raise ImageTooLargeError(f"the given array: {shape[1]} x {shape[0]} pixels, at most {MAX_PIXELS} are taken")
+    check_array(array)
+    if array.shape[0] * array.shape[1] > MAX_PIXELS:
+        raise ImageTooLargeError(f"the given array: {array.shape[1]} x {array.shape[0]} pixels, at most {MAX_PIXELS}")
     if array.ndim == 2:
         array = np.repeat(array[..., None], 3, axis=-1)
     if array.shape[2] == 4:
         return np.array(array)
-    return np.dstack([array, np.full(shape[:2], 255, np.uint8)])
+    return np.dstack([array, np.full(array.shape[:2], 255, np.uint8)])
+
+
+def check_array(array: NDArray[Any]) -> None:
+    """Raise an UnsupportedTypeError where the array is none that `rgba_of_array` takes."""
+    shape = array.shape
+    fits = array.ndim == 2 or (array.ndim == 3 and shape[2] in (3, 4))
+    if array.dtype != np.uint8 or not fits or 0 in shape:
+        raise UnsupportedTypeError(
+            "an array must be uint8 of shape (h, w), (h, w, 3) or (h, w, 4) with pixels in it, "
+            f"got {array.dtype} {shape}"
+        )
 
 
 def _scaled(key: Any, depth: int) -> NDArray[np.int64]:
