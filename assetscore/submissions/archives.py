@@ -1,7 +1,7 @@
-"""A submission's files, read-only, whether they lie in a folder or in a zip: one `Tree` over both.
+"""Zips, jars and resource packs as trees of files, checked when they are opened and never unpacked to disk.
 
-Nothing is ever unpacked to disk. What a stranger's archive claims is checked before anything is believed: the number of
-entries before they are read, names before they are listed, sizes before and while they are decompressed.
+What a stranger's archive claims is checked before it is believed: the number of entries before they are read, names
+before they are listed, sizes before and while they are decompressed.
 """
 
 from __future__ import annotations
@@ -12,147 +12,14 @@ import stat
 import struct
 import zipfile
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from ..errors import ArchiveError, MissingImageError, UnreadableImageError, UnsupportedTypeError, UsageError
-from ..images import read_file
+from ..errors import ArchiveError, ImageError, MissingImageError, UnreadableImageError, UnsupportedTypeError, UsageError
+from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["FolderTree", "Limits", "MemoryTree", "Tree", "ZipTree", "is_archive_name", "open_tree", "safe_name"]
-
-MIB = 1024 * 1024
-IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "__macosx"})
-"""Never entered, like every folder whose name begins with a dot. Lower case."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What an archive may ask of its reader. Nested archives share one total.
-
-    Attributes:
-        entries: files of one archive; of a folder ten times as many.
-        entry_bytes: of one file, unpacked.
-        total_bytes: of all files together, unpacked, as declared.
-        ratio: unpacked to packed, once more than `ratio_from` bytes come out.
-        ratio_from: bytes.
-        depth: archives inside archives.
-    """
-
-    entries: int = 100_000
-    entry_bytes: int = 64 * MIB
-    total_bytes: int = 4096 * MIB
-    ratio: int = 200
-    ratio_from: int = 64 * MIB
-    depth: int = 3
-
-
-class Tree(ABC):
-    """A read-only view of files by relative name ("assets/mod/lang/en_us.json"), in a fixed order."""
-
-    label: str
-    """What it is, for messages: the path of the folder or archive."""
-
-    @cached_property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """Every file, sorted; never a folder."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes:
-        """A file's content.
-
-        Raises:
-            MissingImageError: there is no such file, or it is a link that leaves the tree.
-            UnreadableImageError: the file is damaged or too large. The rest of the tree is not in doubt.
-        """
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._known
-
-    def open_nested(self, name: str) -> Tree:
-        """The archive `name` as a tree of its own; ArchiveError where it is none, or too deeply nested."""
-        raise ArchiveError(f"{self.label}: {name} cannot be opened as an archive")
-
-    def close(self) -> None:
-        """Release the file; reading afterwards is an error."""
-
-    def __enter__(self) -> Tree:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class FolderTree(Tree):
-    """A folder. Links to files inside it are followed, links to folders and out of it are not."""
-
-    def __init__(self, path: str | os.PathLike[str], limits: Limits = Limits()) -> None:
-        self.label = os.fspath(path)
-        self.limits = limits
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        names: list[str] = []
-        pending = [""]
-        while pending:
-            prefix = pending.pop()
-            try:
-                entries = os.scandir(os.path.join(self.label, prefix))
-            except OSError as error:
-                if not prefix:
-                    raise ArchiveError(f"{self.label}: {error.strerror}") from error
-                continue  # a folder without permission holds nothing for us
-            with entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        if not entry.name.startswith(".") and entry.name.lower() not in IGNORED_FOLDERS:
-                            pending.append(f"{prefix}{entry.name}/")
-                    elif not (entry.is_symlink() and entry.is_dir()):
-                        names.append(prefix + entry.name)
-            if len(names) > 10 * self.limits.entries:
-                raise ArchiveError(f"{self.label}: more than {10 * self.limits.entries} files")
-        return tuple(sorted(names))
-
-    def read(self, name: str) -> bytes:
-        return read_file(self._inside(name))
-
-    def open_nested(self, name: str) -> Tree:
-        try:
-            return ZipTree(self._inside(name), self.limits)
-        except MissingImageError as error:
-            raise ArchiveError(str(error)) from error
-
-    def _inside(self, name: str) -> str:
-        path = os.path.join(self.label, name)
-        real, root = os.path.realpath(path), os.path.realpath(self.label)
-        if not real.startswith(os.path.join(root, "")):
-            raise MissingImageError(f"{path}: a link that leads out of the folder")
-        return path
-
-
-class MemoryTree(Tree):
-    """Files whose bytes are fetched by name from a mapping, as an opened .tmod is."""
-
-    def __init__(self, label: str, files: Mapping[str, bytes]) -> None:
-        self.label = label
-        self.files = files
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.files))
-
-    def read(self, name: str) -> bytes:
-        try:
-            return self.files[name]
-        except KeyError:
-            raise MissingImageError(f"{self.label}: has no file {name}") from None
+__all__ = ["ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
 
 
 class ZipTree(Tree):
@@ -172,13 +39,14 @@ class ZipTree(Tree):
     def __init__(
         self,
         source: str | os.PathLike[str] | bytes,
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
         *,
         label: str | None = None,
         outer: ZipTree | None = None,
     ) -> None:
         self.limits = limits
-        self.depth = 0 if outer is None else outer.depth + 1
+        self.depth: int = 0 if outer is None else outer.depth + 1
+        self._spent: int = 0 if outer is None else outer._spent
         if isinstance(source, bytes):
             self.label = label or "the given bytes"
             file: BinaryIO = io.BytesIO(source)
@@ -192,9 +60,8 @@ class ZipTree(Tree):
             if self.depth > limits.depth:
                 raise ArchiveError(f"{self.label}: archives nested more than {limits.depth} deep")
             _count_entries(file, self.label, limits.entries)
-            self._entries = {name: info for name, info in self._checked(zipfile.ZipFile(file))}
-            spent = sum(info.file_size for info in self._entries.values())
-            self._spent = spent if outer is None else spent + outer._spent
+            self._entries = dict(self._checked(zipfile.ZipFile(file)))
+            self._spent += sum(info.file_size for info in self._entries.values())
             if outer is not None:
                 outer._spent = self._spent
             if self._spent > limits.total_bytes:
@@ -245,19 +112,11 @@ class ZipTree(Tree):
             raise UnreadableImageError(f"{self.label}: {name} declares {info.file_size} bytes, {len(content)} came")
         return content
 
-    def open_nested(self, name: str) -> Tree:
-        label = f"{self.label}!{name}"
-        try:
-            content = self.read(name)
-        except (MissingImageError, UnreadableImageError) as error:
-            raise ArchiveError(str(error)) from error
-        return ZipTree(content, self.limits, label=label, outer=self)
-
     def close(self) -> None:
         self._zip.close()
 
 
-def open_tree(path: str | os.PathLike[str], limits: Limits = Limits()) -> Tree:
+def open_tree(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Tree:
     """The folder or zip at `path` as a Tree; what a file is, its content decides.
 
     Raises:
@@ -277,6 +136,21 @@ def open_tree(path: str | os.PathLike[str], limits: Limits = Limits()) -> Tree:
     if not stat.S_ISREG(mode):
         raise ArchiveError(f"{text}: is neither a folder nor a regular file")
     return ZipTree(text, limits)
+
+
+def open_nested(tree: Tree, name: str) -> ZipTree:
+    """The archive `name` of a tree as a tree of its own.
+
+    Raises:
+        ArchiveError: it is none, damaged, hostile or too deeply nested.
+    """
+    try:
+        if isinstance(tree, FolderTree):
+            return ZipTree(tree.inside(name), tree.limits)
+        outer = tree if isinstance(tree, ZipTree) else None
+        return ZipTree(tree.read(name), tree.limits, label=f"{tree.label}!{name}", outer=outer)
+    except ImageError as error:
+        raise ArchiveError(str(error)) from error
 
 
 def safe_name(name: str, label: str) -> str:

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from ..errors import ManifestError, UsageError
 from ..images import Texture, read_file
 
-__all__ = ["Asset", "Origin", "Record", "Requests", "Submission", "Use", "words"]
+__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use", "words"]
 
 Use = Literal["sprite", "flat", "uv", "entity", "unreferenced"]
 """How the game shows a texture. One that is shown in several ways has the first of these."""
@@ -129,7 +129,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class Record:
+class ReferenceRecord:
     """One vanilla texture for a reference set.
 
     Attributes:
@@ -170,7 +170,9 @@ def read_task(path: str | os.PathLike[str]) -> dict[str, str]:
     except Exception as error:
         raise ManifestError(f"requests: {text} cannot be read as a task file: {error}") from error
     if not isinstance(content, dict):
-        raise ManifestError(f"requests: {text} must hold an object of asset id to request, got {type(content).__name__}")
+        raise ManifestError(
+            f"requests: {text} must hold an object of asset id to request, got {type(content).__name__}"
+        )
     for key, value in content.items():
         if not isinstance(value, str) or not value.strip():
             raise ManifestError(f"requests: {text}: the request of {key!r} must be a text, got {value!r}")

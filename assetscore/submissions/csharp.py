@@ -129,8 +129,8 @@ def _class(node: Node, namespace: str, usings: tuple[str, ...], outer: str) -> C
             for attribute in child.named_children:
                 if attribute.type == "attribute":
                     name = _dotted(attribute.child_by_field_name("name")).rpartition(".")[2].removesuffix("Attribute")
-                    arguments = [a for c in attribute.named_children if c.type == "attribute_argument_list" for a in c.named_children]
-                    found.attributes[name] = tuple(_text(argument) for argument in arguments)
+                    lists = [child for child in attribute.named_children if child.type == "attribute_argument_list"]
+                    found.attributes[name] = tuple(_text(a) for each in lists for a in each.named_children)
     found.modifiers = frozenset(modifiers)
     body = node.child_by_field_name("body")
     if body is not None:

@@ -6,6 +6,7 @@ Source: Microsoft's documentation of block compression (BC1, BC2, BC3) and of XN
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def _bits16(*fields: tuple[int, int]) -> Callable[[bytes, int, int], Pixels]:
     return read
 
 
-def _expand(values: NDArray[np.uint16], bits: int) -> Pixels:
+def _expand(values: NDArray[Any], bits: int) -> Pixels:
     """`bits`-bit samples to 8 bits by repeating their bits: the full range becomes 0 to 255."""
     if bits == 0:
         return np.full(values.shape, 255, np.uint8)
@@ -108,7 +109,8 @@ def _interpolated_alpha(blocks: Pixels) -> Pixels:
 def _indices(packed: Pixels, bits: int) -> NDArray[np.int64]:
     """(n, 2 * bits) bytes to (n, 16) little-endian indices of `bits` bits."""
     flat = np.unpackbits(np.ascontiguousarray(packed), axis=1, bitorder="little").reshape(len(packed), 16, bits)
-    return (flat.astype(np.int64) << np.arange(bits)).sum(axis=-1)
+    indices: NDArray[np.int64] = (flat.astype(np.int64) << np.arange(bits)).sum(axis=-1)
+    return indices
 
 
 FORMATS: dict[int, tuple[str, Callable[[bytes, int, int], Pixels]]] = {

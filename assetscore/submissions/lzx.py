@@ -1,8 +1,8 @@
 """LZX decompression, as compressed .xnb files use it.
 
-Written from Microsoft's description of the format in [MS-PATCH]: LZX DELTA Compression and Decompression (the bitstream,
-block types and trees are those of LZX; the delta extensions do not occur here). Input is cut into frames of up to 32 KiB
-of output; trees, recent offsets and an unfinished block carry over from one frame to the next, the bit buffer does not.
+Written from Microsoft's description of the format in [MS-PATCH]: LZX DELTA Compression and Decompression (its bits,
+block types and trees are those of LZX; the delta extensions do not occur here). Input comes in frames of up to 32 KiB
+of output; trees, recent offsets and an unfinished block carry over from frame to frame, the bit buffer does not.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class LzxDecoder:
                 offset, second, third = BASES[slot] + footer - 2, recent, second
             recent = offset
             if not 0 < offset <= len(out):
-                raise ArchiveError(f"{self.label}: damaged LZX data: a match {offset} bytes before its {len(out)} bytes")
+                raise ArchiveError(
+                    f"{self.label}: damaged LZX data: a match {offset} bytes before its {len(out)} bytes"
+                )
             if offset >= length:
                 out += out[len(out) - offset : len(out) - offset + length]
             else:

@@ -11,26 +11,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ..errors import ArchiveError, ImageError, UnreadableImageError
+from ..errors import ImageError, ReferenceSetError, UnreadableImageError
 from ..images import Texture, load
-from .archives import Limits, Tree, open_tree
-from .base import USES, Asset, Origin, Record, Requests, Submission, Use, words
+from .archives import open_tree
+from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, words
 from .jsonfiles import DamagedJson, parse_json
 from .minecraft_layout import Container, Resource, containers, resources
-from .minecraft_models import full_id, model_ids, resolve, textures_within
+from .minecraft_models import model_ids, resolve, textures_within
+from .trees import DEFAULT_LIMITS, Limits, Tree
 
 __all__ = ["CATEGORIES", "read", "references"]
 
 CATEGORIES = ("item", "block", "entity")
 """Those that have references. Others (gui, particle, mob_effect ...) are called as their folder is."""
 FOLDERS = {"item": "item", "items": "item", "block": "block", "blocks": "block", "entity": "entity"}
-UNMODELLED = frozenset(
-    "colormap effect environment font gui map misc mob_effect models painting particle trims".split()
-)
+_UNMODELLED = "colormap effect environment font gui map misc mob_effect models painting particle trims"
+UNMODELLED = frozenset(_UNMODELLED.split())
 """Folders of textures that are no model's, whatever names them."""
 
 
-def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Limits = Limits()) -> Submission:
+def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Limits = DEFAULT_LIMITS) -> Submission:
     """The registered textures of a mod or resource pack.
 
     Args:
@@ -67,24 +67,26 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     return Submission("minecraft", tree.label, ordered, tuple(notes), closers).with_requests(requests)
 
 
-def references(path: str | os.PathLike[str], *, limits: Limits = Limits()) -> Iterator[Record]:
+def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Iterator[ReferenceRecord]:
     """The game's own item, block and entity textures, each frame a record.
 
     Args:
         path: a client jar, a resource pack, an assets folder, or a folder with "items", "blocks" and "entity" in it, as
             the npm package minecraft-assets has them for each version.
 
-    What counts: every file under textures/item, textures/block and textures/entity of the namespace "minecraft" that can
-    be read and shows something, each animation's distinct frames as one group. Whether the game's models use it is not
+    What counts: every file under textures/item, textures/block and textures/entity of the namespace "minecraft" that
+    can be read and shows something, each animation's distinct frames as one group. Whether the game's models use it is not
     asked. Files with the same pixels stay separate records: the reference set knows duplicates.
 
     Raises:
         UsageError: there is nothing at `path`.
-        ArchiveError: a damaged or hostile archive, or no texture of the game in it.
+        ArchiveError: a damaged or hostile archive.
+        ReferenceSetError: no texture of the game in it.
     """
     count = 0
     with open_tree(path, limits) as tree:
-        textures = {key: name for key, name in resources(Container(tree)).textures.items() if key.startswith("minecraft:")}
+        found = resources(Container(tree)).textures
+        textures = {key: name for key, name in found.items() if key.startswith("minecraft:")}
         for texture_id, name in sorted((textures or _plain_folders(tree)).items()):
             category = _category(texture_id, {})
             if category not in CATEGORIES:
@@ -97,9 +99,9 @@ def references(path: str | os.PathLike[str], *, limits: Limits = Limits()) -> It
             for number, frame in enumerate(frames):
                 frame_id = f"{texture_id}#{number}" if len(frames) > 1 else texture_id
                 count += 1
-                yield Record(frame_id, category, frame, texture_id, words(texture_id))
+                yield ReferenceRecord(frame_id, category, frame, texture_id, words(texture_id))
     if not count:
-        raise ArchiveError(f"{tree.label}: holds no item, block or entity texture of the namespace minecraft")
+        raise ReferenceSetError(f"{tree.label}: holds no item, block or entity texture of the namespace minecraft")
 
 
 def _plain_folders(tree: Tree) -> dict[str, str]:
@@ -140,7 +142,9 @@ def _assets(container: Container, notes: list[str]) -> Iterator[Asset]:
         yield _own(container, texture_id, name, uses.get(texture_id, set()), shown_in)
     for texture_id in sorted(uses.keys() - files.textures.keys()):
         origin: Origin = "vanilla" if texture_id.startswith("minecraft:") else "missing"
-        reason = "a model names this vanilla texture" if origin == "vanilla" else "a model names it, and there is no such file"
+        reason = (
+            "a model names this vanilla texture" if origin == "vanilla" else "a model names it; there is no such file"
+        )
         category = _category(texture_id, shown_in)
         yield _grouped(container, _bare(texture_id, category, _first(uses[texture_id]), origin, reason))
     for asset in bare:
@@ -165,11 +169,9 @@ def _unmodelled(owner: str, category: str, use: Use, definition: Any, files: Res
             yield _bare(own_id, category, use, "missing", f"shows the model {model_id}, which is not there")
 
 
-def _own(
-    container: Container, texture_id: str, name: str, uses: set[Use], shown_in: Mapping[str, set[str]]
-) -> Asset:
+def _own(container: Container, texture_id: str, name: str, uses: set[Use], shown_in: Mapping[str, set[str]]) -> Asset:
     category = _category(texture_id, shown_in)
-    namespace, _, path = texture_id.partition(":")
+    namespace = texture_id.partition(":")[0]
     reason = ""
     if category == "entity":
         use: Use = "entity"

@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ..errors import ArchiveError
-from .archives import Tree, is_archive_name
+from .archives import is_archive_name, open_nested
+from .trees import Tree
 
 __all__ = ["Container", "Resource", "containers", "resources"]
 
 KINDS = frozenset({"textures", "models", "blockstates", "items"})
-SOURCE_ROOTS = frozenset(
-    {"resources", "generated", "main", "src", "res", "client", "common", "xplat", "fabric", "forge", "neoforge", "quilt"}
-)
-"""What the folder that holds "assets" is called in source trees. Art under any other folder is not built into the mod."""
-NOT_SHIPPED = frozenset(
-    {"build", "out", "bin", "run", "runs", "target", "test", "tests", "testmod", "gametest", "resourcepacks", "datapacks"}
-)
+_SOURCE_ROOTS = "resources generated main src res client common xplat fabric forge neoforge quilt"
+SOURCE_ROOTS = frozenset(_SOURCE_ROOTS.split())
+"""What the folder that holds "assets" is called in source trees. Art under other folders is not built into the mod."""
+_NOT_SHIPPED = "build out bin run runs target test tests testmod gametest resourcepacks datapacks"
+NOT_SHIPPED = frozenset(_NOT_SHIPPED.split())
 """Folders that are built, tried or offered beside a mod; packs inside it redraw its names and are not its own art."""
 JAR_FOLDERS = ("META-INF/jarjar/", "META-INF/jars/")
 
@@ -66,7 +65,7 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
         yield Container(tree)
         for name in tree.names:
             if is_archive_name(name) and name.startswith(JAR_FOLDERS):
-                nested = tree.open_nested(name)
+                nested = open_nested(tree, name)
                 opened.append(nested)
                 yield from (Container(inner.tree, inner.prefix, name) for inner in containers(nested, opened, notes))
         return
@@ -74,7 +73,7 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
         yield Container(tree, f"{name}/", name, several=True)
     for name in top_archives:
         try:
-            nested = tree.open_nested(name)
+            nested = open_nested(tree, name)
         except ArchiveError as error:
             notes.append(f"passed over: {error}")
             continue

@@ -17,31 +17,26 @@ __all__ = ["Resolved", "full_id", "model_ids", "resolve"]
 MAX_PARENTS = 64
 MAX_VARIABLES = 64
 
-UV_PARENTS = frozenset(
-    f"minecraft:block/{name}"
-    for name in (
-        "bell_floor bell_ceiling bell_wall bell_between_walls brewing_stand calibrated_sculk_sensor chain cocoa_stage0 "
-        "cocoa_stage1 cocoa_stage2 conduit custom_fence_inventory custom_fence_post custom_fence_side_east "
-        "custom_fence_side_north custom_fence_side_south custom_fence_side_west end_rod flowerbed_1 flowerbed_2 "
-        "flowerbed_3 flowerbed_4 grindstone lectern lever lever_on lightning_rod sculk_sensor sea_pickle sniffer_egg "
-        "template_cake_with_candle template_campfire template_candle template_custom_fence_gate "
-        "template_custom_fence_gate_open template_custom_fence_gate_wall template_custom_fence_gate_wall_open "
-        "template_four_candles template_four_turtle_eggs template_hanging_lantern template_lantern "
-        "template_three_candles template_three_turtle_eggs template_turtle_egg template_two_candles "
-        "template_two_turtle_eggs tripwire_hook"
-    ).split()
-)
-"""The game's own parents whose textures are unwrapped solids, not faces. Its others show whole faces, or parts of one."""
+_UV_PARENTS = """
+bell_floor bell_ceiling bell_wall bell_between_walls brewing_stand calibrated_sculk_sensor chain cocoa_stage0
+cocoa_stage1 cocoa_stage2 conduit custom_fence_inventory custom_fence_post custom_fence_side_east
+custom_fence_side_north custom_fence_side_south custom_fence_side_west end_rod flowerbed_1 flowerbed_2 flowerbed_3
+flowerbed_4 grindstone lectern lever lever_on lightning_rod sculk_sensor sea_pickle sniffer_egg
+template_cake_with_candle template_campfire template_candle template_custom_fence_gate
+template_custom_fence_gate_open template_custom_fence_gate_wall template_custom_fence_gate_wall_open
+template_four_candles template_four_turtle_eggs template_hanging_lantern template_lantern template_three_candles
+template_three_turtle_eggs template_turtle_egg template_two_candles template_two_turtle_eggs tripwire_hook
+"""
+UV_PARENTS = frozenset(f"minecraft:block/{name}" for name in _UV_PARENTS.split())
+"""The game's own parents whose textures are unwrapped solids. Its others show whole faces, or parts of one."""
 
-SHAPES = frozenset(
-    f"minecraft:{name}"
-    for name in (
-        "block/block block/thin_block builtin/entity builtin/generated builtin/missing item/generated item/handheld "
-        "item/handheld_rod item/template_banner item/template_bed item/template_shulker_box item/template_skull "
-        "item/template_chest item/chest block/air"
-    ).split()
-)
-"""Parents of the game that bring no texture of their own. What inherits from others and names none shows vanilla art."""
+_SHAPES = """
+block/block block/thin_block builtin/entity builtin/generated builtin/missing item/generated item/handheld
+item/handheld_rod item/template_banner item/template_bed item/template_shulker_box item/template_skull
+item/template_chest item/chest block/air
+"""
+SHAPES = frozenset(f"minecraft:{name}" for name in _SHAPES.split())
+"""Parents of the game that bring no texture of their own. What has another and names none shows vanilla art."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +67,9 @@ def full_id(name: str, kind: str = "") -> str:
 def resolve(model_id: str, models: Mapping[str, Any]) -> Resolved:
     """A model of `models` (id to parsed JSON) with its parents' textures and its use.
 
-    A chain that ends in "item/generated" or another of the game's item models shows sprites; one with "elements" (solids
-    with coordinates on the texture) shows a UV sheet; the rest, such as "block/cube_all" and "block/cross", whole faces.
+    A chain that ends in "item/generated" or another of the game's item models shows sprites; one with "elements"
+    (solids with coordinates on the texture) a UV sheet; the rest, such as "block/cube_all" and "block/cross", whole
+    faces.
 
     Raises:
         ArchiveError: the parents go round in a circle, or are more than 64.
@@ -83,7 +79,9 @@ def resolve(model_id: str, models: Mapping[str, Any]) -> Resolved:
     current: str | None = model_id
     while current is not None and isinstance(models.get(current), Mapping):
         if current in seen or len(chain) >= MAX_PARENTS:
-            raise ArchiveError(f"model {model_id}: its parents go round in a circle or past {MAX_PARENTS}, at {current}")
+            raise ArchiveError(
+                f"model {model_id}: its parents go round in a circle or past {MAX_PARENTS}, at {current}"
+            )
         seen.add(current)
         model = models[current]
         chain.append(model)

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from ..errors import ArchiveError, ImageError
 from ..images import Texture, load
-from .archives import FolderTree, Limits, Tree, open_tree
+from .archives import open_tree
 from .base import Asset, Requests, Submission, Use
 from .csharp import ClassDeclaration, declarations
 from .terraria_classes import Registered, registered
@@ -22,6 +22,7 @@ from .terraria_content import references
 from .terraria_grids import Grid, cut, grid_for
 from .terraria_paths import category_by_path, equip_suffix
 from .tmod import TmodTree, is_tmod_name, rawimg
+from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
 __all__ = ["CATEGORIES", "read", "references"]
 
@@ -60,7 +61,7 @@ class Mod:
         return self.tree.read(self.prefix + name)
 
 
-def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Limits = Limits()) -> Submission:
+def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Limits = DEFAULT_LIMITS) -> Submission:
     """The registered textures of a mod.
 
     Args:
@@ -69,9 +70,9 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         limits: what an archive may ask.
 
     Returns:
-        One asset a texture, by id: the path below the mod's root without its extension. Classes that show the game's own
-        art, or art that is not there, are assets under their own name. Of several mods the ids begin with the mod's name
-        and a "!". What no class names is "unreferenced" where there are sources, and judged by its path.
+        One asset a texture, by id: the path below the mod's root without its extension. Classes that show the game's
+        own art, or art that is not there, are assets under their own name. Of several mods the ids begin with the mod's
+        name and a "!". What no class names is "unreferenced" where there are sources, and judged by its path.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -118,7 +119,9 @@ def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], note
         notes.append(f"{tree.label}: no build.txt, so the whole is taken as the mod's root")
         roots = [""]
     label = tree.label.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    mods = [Mod(tree, r, r.rstrip("/").rpartition("/")[2] or label, r.rstrip("/") if several else "") for r in sorted(roots)]
+    mods = [
+        Mod(tree, r, r.rstrip("/").rpartition("/")[2] or label, r.rstrip("/") if several else "") for r in sorted(roots)
+    ]
     for name in built_names if not roots or several else ():
         try:
             inner = TmodTree(os.path.join(tree.label, name), limits, label=f"{tree.label}/{name}")
@@ -185,7 +188,7 @@ def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, 
             use, reason = "unreferenced", "no class names it; told by its path"
         elif "/" not in image:
             use, reason = "unreferenced", "lies beside build.txt, as the mod's icons do"
-    loader = partial(_load, mod, file, category, count, cell, suffix)
+    loader = partial(_load, mod, file, category, count, cell, suffix if category == "other" else "")
     return Asset(image, category, use, "own", None, mod.prefix + file, reason, loader=loader)
 
 

@@ -153,7 +153,7 @@ class _Project:
         return self.classes[alike[0]] if len(alike) == 1 else None
 
     def lineage(self, each: ClassDeclaration) -> tuple[str | None, list[ClassDeclaration]]:
-        """The loader's base that a class comes from in the end, and the mod's classes down to it, the class itself first."""
+        """The loader's base that a class comes from, and the mod's classes down to it, the class itself first."""
         line = [each]
         names = {each.full_name}
         while len(line) < MAX_STEPS:
@@ -172,7 +172,7 @@ class _Project:
 
 
 class _Evaluation:
-    """Evaluates expressions as the class `line[0]` sees them. Gives (text, is it complete?); the known beginning counts."""
+    """Evaluates expressions as the class `line[0]` sees them, to (text, is it complete?); a known beginning counts."""
 
     def __init__(
         self, project: _Project, line: Sequence[ClassDeclaration], depth: int = 0, steps: list[int] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -14,34 +15,43 @@ from numpy.typing import NDArray
 
 from ..errors import ArchiveError, ImageError, ReferenceSetError
 from ..images import load
-from .archives import Limits, Tree, open_tree
-from .base import Record
+from ..store import shipped_folder
+from .archives import open_tree
+from .base import ReferenceRecord
 from .terraria_grids import Grid, cut, grid_for
+from .trees import DEFAULT_LIMITS, Limits, Tree
 from .xnb import decode_xnb
 
 __all__ = ["references", "sheet_grid"]
 
 _FILES = re.compile(r"(Item|Projectile|NPC|Tiles)_(\d{1,5})\.(xnb|png)", re.IGNORECASE)
-_KINDS = {"item": ("Item", "item"), "projectile": ("Projectile", "projectile"), "npc": ("NPC", "npc"), "tiles": ("Tiles", "tile")}
+_KINDS = {
+    "item": ("Item", "item"),
+    "projectile": ("Projectile", "projectile"),
+    "npc": ("NPC", "npc"),
+    "tiles": ("Tiles", "tile"),
+}
 
 log = logging.getLogger(__name__)
 
 
-def references(path: str | os.PathLike[str], *, limits: Limits = Limits()) -> Iterator[Record]:
+def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Iterator[ReferenceRecord]:
     """The game's own item, projectile, tile and NPC textures, each frame a record.
 
     Args:
         path: the game's folder, its Content or Images folder, a zip of one, or a folder of PNGs with the same names
             (``Item_1.png``, ``Tiles_0.png``). Where a name is there twice the .xnb counts.
 
-    What counts: every Item_N, Projectile_N, NPC_N and Tiles_N that can be read and shows something. An item is one sprite,
-    or as many frames as the table says; a projectile and an NPC its frames, by the table, by the 40 x 56 px of town NPCs,
-    or by the blank lines between them; a tile sheet its distinct 16 px cells that show something, at most 32. Frames of one
-    sheet are a group, and frames with the same pixels count once. Words are not known from the files: they are empty.
+    What counts: every Item_N, Projectile_N, NPC_N and Tiles_N that can be read and shows something. An item is one
+    sprite, or as many frames as the table says; a projectile and an NPC its frames, by the table, by the 40 x 56 px of
+    town NPCs, or by the blank lines between them; a tile sheet its distinct 16 px cells that show something, at most
+    32. Frames of one sheet are a group, and frames with the same pixels count once. Words are not known from the files:
+    they are empty.
 
     Raises:
         UsageError: there is nothing at `path`.
-        ArchiveError: a damaged or hostile archive, or no such texture in it.
+        ArchiveError: a damaged or hostile archive.
+        ReferenceSetError: no such texture in it.
     """
     count = 0
     with open_tree(path, limits) as tree:
@@ -58,9 +68,9 @@ def references(path: str | os.PathLike[str], *, limits: Limits = Limits()) -> It
             for index, frame in enumerate(frames):
                 sheet = f"{title}_{number}"
                 count += 1
-                yield Record(f"{sheet}#{index}" if len(frames) > 1 else sheet, category, frame, sheet, "")
+                yield ReferenceRecord(f"{sheet}#{index}" if len(frames) > 1 else sheet, category, frame, sheet, "")
         if not count:
-            raise ArchiveError(f"{tree.label}: holds no Item_N, Projectile_N, NPC_N or Tiles_N as .xnb or .png")
+            raise ReferenceSetError(f"{tree.label}: holds no Item_N, Projectile_N, NPC_N or Tiles_N as .xnb or .png")
 
 
 def sheet_grid(category: str, number: int, width: int, height: int) -> Grid:
@@ -92,4 +102,6 @@ def _pixels(tree: Tree, name: str) -> NDArray[np.uint8]:
 
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    return load_table("terraria-grids.json")
+    """The shipped table of frame counts and cells: references/terraria-grids.json says what it covers."""
+    content: dict[str, Any] = json.loads((shipped_folder("references") / "terraria-grids.json").read_text("utf-8"))
+    return content

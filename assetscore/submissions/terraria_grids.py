@@ -66,7 +66,7 @@ def strip_boxes(width: int, height: int, rows: int, columns: int = 1) -> list[Bo
 
 
 def infer_rows(pixels: NDArray[np.uint8]) -> int:
-    """How many frames a strip seems to hold: the most equal parts of which each ends in a blank line and shows something.
+    """How many frames a strip seems to hold: the most equal parts that each show something and end in a blank line.
 
     NPC and projectile sheets of the game keep two clear pixels below each frame. A guess: the caller says so.
 
@@ -109,7 +109,7 @@ def grid_for(category: str, width: int, height: int, count: int | None = None, s
     if category == "wall":
         return Grid(cell=(32, 32), padding=4)
     if suffix in ("Head", "Legs", "Body", "Arms", "FemaleBody"):
-        return Grid(rows=max(1, height // 56), columns=max(1, width // 40)) if width % 40 == 0 else Grid()
+        return Grid(cell=(40, 56)) if width % 40 == 0 and height >= 56 else Grid()
     if count is not None and count > 0:
         return Grid(rows=count)
     if category == "npc" and (width, height % TOWN_NPC[1]) == (TOWN_NPC[0], 0):

@@ -34,7 +34,7 @@ _FOLDERS = {
 
 
 def equip_suffix(asset_id: str) -> str:
-    """"Head", "Body" ... where the name ends in one behind an underscore; empty otherwise.
+    """The "Head", "Body" ... where the name ends in one behind an underscore; empty otherwise.
 
     >>> equip_suffix("Items/Armor/RubyHelmet_Head"), equip_suffix("Items/Ruby")
     ('Head', '')
@@ -46,8 +46,8 @@ def equip_suffix(asset_id: str) -> str:
 def category_by_path(asset_id: str) -> str:
     """One of item, projectile, tile, wall, npc, buff, dust, gore, other.
 
-    Everything under Gores/ is a gore and under Backgrounds/ a background, as the game loads them. Else the last word of the
-    name decides, then the innermost folder that says something.
+    Sheets of worn things and glow masks are other. Everything under Gores/ is a gore, as the game loads it. Else the
+    last word of the name decides, then the innermost folder that says something.
 
     >>> category_by_path("Items/Ruby"), category_by_path("Projectiles/Minions/Acorn/AcornMinionBuff")
     ('item', 'buff')
@@ -60,13 +60,13 @@ def category_by_path(asset_id: str) -> str:
     lowered = [folder.lower() for folder in folders]
     if "gores" in lowered:
         return "gore"
-    if "backgrounds" in lowered or equip_suffix(asset_id) or name.endswith(tuple(f"_{s}" for s in EXTRA_SUFFIXES)):
+    if "backgrounds" in lowered or name.endswith(tuple(f"_{suffix}" for suffix in EXTRA_SUFFIXES)):
         return "other"
     for category, pattern in _NAMES:
         if re.search(rf"(?:^|[a-z0-9_]){pattern}$", name):
             return category
     for folder in reversed(lowered):
-        category = _FOLDERS.get(folder) or _FOLDERS.get(folder.removesuffix("s"))
-        if category:
-            return category
+        told = _FOLDERS.get(folder) or _FOLDERS.get(folder.removesuffix("s"))
+        if told:
+            return "other" if told == "item" and equip_suffix(asset_id) else told
     return "other"

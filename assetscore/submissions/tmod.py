@@ -2,8 +2,8 @@
 
 Source: the layout as tModLoader's own reader has it. Little-endian; strings are .NET's (length in 7-bit groups, UTF-8).
 "TMOD", the loader's version, SHA-1 of everything behind the length field (20 bytes), a signature (256), the length
-(int32), the data. Before version 0.11 the data are one DEFLATE stream of (name, length, content); from 0.11 on a table of
-(name, length, stored length) with the stored contents behind it, each DEFLATE where the two lengths differ.
+(int32), the data. Before version 0.11 the data are one DEFLATE stream of (name, length, content); from 0.11 on a table
+of (name, length, stored length) with the stored contents behind it, each DEFLATE where the two lengths differ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
@@ -20,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArchiveError, MissingImageError, UnreadableImageError
-from .archives import Limits, Tree, inflate, safe_name
+from .archives import inflate, safe_name
+from .trees import DEFAULT_LIMITS, Limits, Tree
 
 __all__ = ["TmodTree", "is_tmod_name", "rawimg"]
 
@@ -42,7 +42,9 @@ class TmodTree(Tree):
             leave the archive, too many files, too much content.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | BinaryIO, limits: Limits = Limits(), *, label: str = "") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | BinaryIO, limits: Limits = DEFAULT_LIMITS, *, label: str = ""
+    ) -> None:
         self.limits = limits
         if isinstance(path, (str, os.PathLike)):
             self.label = label or os.fspath(path)
@@ -220,8 +222,6 @@ def _version(text: str, label: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-
-
 def rawimg(content: bytes, label: str) -> NDArray[np.uint8]:
     """The pixels of a .rawimg, (h, w, 4) uint8 straight alpha: int32 1, width, height, then RGBA.
 
@@ -233,6 +233,6 @@ def rawimg(content: bytes, label: str) -> NDArray[np.uint8]:
     version, width, height = struct.unpack_from("<iii", content)
     if version != 1 or width <= 0 or height <= 0 or width * height * 4 != len(content) - 12:
         raise UnreadableImageError(
-            f"{label}: a .rawimg of version {version}, {width} x {height} pixels, with {len(content) - 12} bytes of them"
+            f"{label}: a .rawimg of version {version}, {width} x {height} pixels, {len(content) - 12} bytes of them"
         )
     return np.frombuffer(content, np.uint8, offset=12).reshape(height, width, 4)

@@ -100,7 +100,7 @@ def unpremultiply(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     alpha = pixels[..., 3:].astype(np.uint32)
     if (pixels[..., :3] > alpha).any():
         return pixels
-    straight = pixels.copy()
+    straight: NDArray[np.uint8] = pixels.copy()
     straight[..., :3] = (pixels[..., :3] * np.uint32(255) + alpha - (alpha > 0)) // np.maximum(alpha, 1)
     return straight
 
