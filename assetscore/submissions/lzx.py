@@ -141,16 +141,15 @@ class _Bits:
 
     def __init__(self, data: bytes, label: str) -> None:
         self._data, self._label = data, label
-        padded = data + bytes(len(data) % 2 + 2 * END_SLACK)
-        self._words: Sequence[int] = struct.unpack(f"<{len(padded) // 2}H", padded)
+        self._padded = data + bytes(2 * END_SLACK + 1)
         self._byte = 0
         self._held = 0
         self._count = 0
 
     def _fill(self) -> None:
-        if self._byte >= 2 * len(self._words):
+        if self._byte + 1 >= len(self._padded):
             raise ArchiveError(f"{self._label}: damaged LZX data: it ends early")
-        self._held = (self._held << 16 | self._words[self._byte >> 1]) & 0xFFFFFFFF
+        self._held = (self._held << 16 | self._padded[self._byte] | self._padded[self._byte + 1] << 8) & 0xFFFFFFFF
         self._byte += 2
         self._count += 16
 
@@ -188,8 +187,8 @@ class _Bits:
         return content
 
     def skip_pad(self) -> None:
-        """To the next word, behind plain bytes of an odd number."""
-        self._byte += self._byte & 1
+        """Over the byte that follows plain bytes of an odd number."""
+        self._byte += 1
 
 
 def _read_lengths(bits: _Bits, lengths: list[int], start: int, end: int) -> None:

@@ -75,8 +75,8 @@ def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
             the npm package minecraft-assets has them for each version.
 
     What counts: every file under textures/item, textures/block and textures/entity of the namespace "minecraft" that
-    can be read and shows something, each animation's distinct frames as one group. Whether the game's models use it is not
-    asked. Files with the same pixels stay separate records: the reference set knows duplicates.
+    can be read and shows something, each animation's distinct frames as one group. Whether the game's models use it is
+    not asked. Files with the same pixels stay separate records: the reference set knows duplicates.
 
     Raises:
         UsageError: there is nothing at `path`.
