@@ -104,7 +104,7 @@ class FolderTree(Tree):
                     if entry.is_dir(follow_symlinks=False):
                         if not entry.name.startswith(".") and entry.name.lower() not in IGNORED_FOLDERS:
                             pending.append(f"{prefix}{entry.name}/")
-                    elif not (entry.is_symlink() and entry.is_dir()):
+                    elif not (entry.is_symlink() and os.path.isdir(entry.path)):
                         names.append(prefix + entry.name)
             if len(names) > 10 * self.limits.entries:
                 raise ArchiveError(f"{self.label}: more than {10 * self.limits.entries} files")
