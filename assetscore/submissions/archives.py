@@ -21,6 +21,10 @@ from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
 __all__ = ["ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
 
+MAX_DIRECTORY = 64 * 1024 * 1024
+"""Bytes. A hundred thousand entries of ordinary names take a tenth of it."""
+_DIRECTORY_ENTRY = struct.Struct("<4s24xHHH")
+
 
 class ZipTree(Tree):
     """A zip, jar or resource pack, checked when it is opened.
@@ -217,13 +221,16 @@ def _count_entries(file: BinaryIO, label: str, limit: int) -> None:
         end -= 76
     if length > end:
         raise ArchiveError(f"{label}: damaged zip: its directory is larger than the file")
-    position, count = end - length, 0
-    while position + 46 <= end:
-        file.seek(position)
-        head = file.read(46)
-        if head[:4] != b"PK\x01\x02":
-            raise ArchiveError(f"{label}: damaged zip: no directory entry at byte {position}")
-        position += 46 + sum(struct.unpack_from("<HHH", head, 28))
+    if length > MAX_DIRECTORY:
+        raise ArchiveError(f"{label}: a directory of {length} bytes, at most {MAX_DIRECTORY} are read")
+    file.seek(end - length)
+    directory = file.read(length)
+    position = count = 0
+    while position + 46 <= length:
+        signature, name, extra, comment = _DIRECTORY_ENTRY.unpack_from(directory, position)
+        if signature != b"PK\x01\x02":
+            raise ArchiveError(f"{label}: damaged zip: no directory entry at byte {end - length + position}")
+        position += 46 + name + extra + comment
         count += 1
         if count > limit:
             raise ArchiveError(f"{label}: more than {limit} entries")

@@ -90,6 +90,7 @@ class FolderTree(Tree):
     @cached_property
     def names(self) -> tuple[str, ...]:
         names: list[str] = []
+        self._links: set[str] = set()
         pending = [""]
         while pending:
             prefix = pending.pop()
@@ -104,8 +105,13 @@ class FolderTree(Tree):
                     if entry.is_dir(follow_symlinks=False):
                         if not entry.name.startswith(".") and entry.name.lower() not in IGNORED_FOLDERS:
                             pending.append(f"{prefix}{entry.name}/")
-                    elif not (entry.is_symlink() and os.path.isdir(entry.path)):
-                        names.append(prefix + entry.name)
+                        continue
+                    name = prefix + entry.name
+                    if entry.is_symlink():
+                        if os.path.isdir(entry.path):
+                            continue
+                        self._links.add(name)
+                    names.append(name)
             if len(names) > 10 * self.limits.entries:
                 raise ArchiveError(f"{self.label}: more than {10 * self.limits.entries} files")
         return tuple(sorted(names))
@@ -116,7 +122,10 @@ class FolderTree(Tree):
     def inside(self, name: str) -> str:
         """The path of a file, or a MissingImageError where a link leads out of the folder."""
         path = os.path.join(self.label, name)
-        real, root = os.path.realpath(path), os.path.realpath(self.label)
-        if not real.startswith(os.path.join(root, "")):
-            raise MissingImageError(f"{path}: a link that leads out of the folder")
+        if name not in self:
+            raise MissingImageError(f"{path}: no such file")
+        if name in self._links:
+            real, root = os.path.realpath(path), os.path.realpath(self.label)
+            if not real.startswith(os.path.join(root, "")):
+                raise MissingImageError(f"{path}: a link that leads out of the folder")
         return path
