@@ -170,7 +170,7 @@ class Profile:
 
     @property
     def categories(self) -> dict[str, int]:
-        """How many references each category holds."""
+        """How many textures each category holds."""
         return self.references.categories
 
     @cached_property
