@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["CLIP_MEAN", "CLIP_STD", "ImageTower", "cropped", "padded"]
 
 Preprocessing = Literal["pad", "crop"]
+MOST_RESIZED = 1 << 25
+"""Pixels."""
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 
@@ -38,14 +40,15 @@ def cropped(texture: Texture, side: int, matte: int = MATTE) -> NDArray[np.uint8
     from PIL import Image
 
     picture = Image.fromarray(composite(texture.pixels, matte))
-    shorter = min(picture.size)
-    width, height = (max(side, int(side * length / shorter)) for length in picture.size)
-    # Only the middle is used: cutting first keeps a 16 x 8192 strip from becoming 224 x 114688 pixels.
+    width, height = (max(side, int(side * length / min(picture.size))) for length in picture.size)
     left, top = round((width - side) / 2), round((height - side) / 2)
+    bicubic = Image.Resampling.BICUBIC
+    if width * height <= MOST_RESIZED:
+        return np.asarray(picture.resize((width, height), bicubic).crop((left, top, left + side, top + side)))
+    # A strip of 1 x 100,000 would become 224 x 22,400,000 first: only the part that is kept is resized.
     scale_x, scale_y = picture.width / width, picture.height / height
     right, bottom = min((left + side) * scale_x, picture.width), min((top + side) * scale_y, picture.height)
-    box = (left * scale_x, top * scale_y, right, bottom)
-    return np.asarray(picture.resize((side, side), Image.Resampling.BICUBIC, box=box))
+    return np.asarray(picture.resize((side, side), bicubic, box=(left * scale_x, top * scale_y, right, bottom)))
 
 
 class ImageTower(TwoStageEncoder):

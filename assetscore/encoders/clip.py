@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl
@@ -175,10 +176,10 @@ def parse_name(model: str) -> tuple[str, str, dict[str, Any]]:
     path, _, query = str(model).partition("?")
     architecture, _, tag = path.partition("/")
     if architecture not in open_clip.list_models():
-        near = [name for name in open_clip.list_models() if architecture.lower()[:5] in name.lower()][:8]
+        near = get_close_matches(architecture, open_clip.list_models(), n=5)
         raise UnknownEncoderError(
             f"clip needs an architecture of open_clip, as in 'clip:ViT-B-32/openai', got {architecture!r}"
-            + (f"; near are: {', '.join(near)}" if near and architecture else "")
+            + (f"; near are: {', '.join(near)}" if near else "")
         )
     return architecture, tag, dict(parse_qsl(query, keep_blank_values=True))
 
