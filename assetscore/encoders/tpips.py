@@ -73,7 +73,7 @@ def fit(height: int, width: int, budget: PixelBudget) -> tuple[int, int, int]:
     preferred as long as it does not double the pixels.
 
     >>> fit(16, 16, PixelBudget(32, 65536, 2**24)), fit(20, 30, PixelBudget(32, 4096, 2**24))
-    ((16, 256, 256), (3, 64, 96))
+    ((16, 256, 256), (2, 64, 64))
     """
 
     def whole(side: int) -> int:

@@ -137,8 +137,8 @@ def save_tpips(folder: Path, backbone: Path, kind: str = "embedding", *, partial
         "lora_alpha": 8,
         **config,
     }
-    model = makers[kind](model_config, "cpu")
     torch.manual_seed(1)
+    model = makers[kind](model_config, "cpu")
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
