@@ -160,7 +160,7 @@ def load(asset: Asset | Texture, *, name: str | None = None, mcmeta: bytes | Non
 
 
 def read_file(path: str) -> bytes:
-    """The bytes of a regular file of at most 64 MiB, or a MissingImageError, UnreadableImageError, ImageTooLargeError."""
+    """The bytes of a regular file of at most 64 MiB, or an ImageError that says why not."""
     import stat
 
     try:
@@ -221,7 +221,7 @@ def enlarge(pixels: NDArray[np.uint8], factor: int) -> NDArray[np.uint8]:
 
 
 def reduce_area(rgba: Pixels, width: int, height: int) -> Pixels:
-    """Reduce (h, w, 4) to (height, width, 4) by area, weighting colours by alpha so that hidden ones do not bleed in."""
+    """Reduce (h, w, 4) to (height, width, 4) by area; colours are weighted by alpha, so hidden ones do not bleed in."""
     from PIL import Image
 
     image = Image.fromarray(np.ascontiguousarray(rgba))

@@ -19,14 +19,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FactorError, UnknownEncoderError
+from ..errors import UnknownEncoderError
+from ..factors import check_factors
 from ..images import Asset, Texture, load
 
 __all__ = ["Encoder", "EncoderInfo", "TwoStageEncoder", "available", "check_factors", "get_encoder", "register"]
 
 Metric = Literal["cosine", "lpips"]
-MAX_FACTOR_LENGTH = 1000
-"""Characters. Longer texts are a mistake (a file's content, say), not a factor."""
 
 
 class Encoder(ABC):
@@ -65,6 +64,10 @@ class Encoder(ABC):
             ImageError: an image cannot be read.
         """
 
+    def check_factor(self, factor: str) -> str:
+        """The factor as it will be used, or a FactorError. Encoders that allow less override this."""
+        return check_factors((factor,))[0]
+
 
 class TwoStageEncoder(Encoder):
     """An encoder whose image pass does not depend on the factor."""
@@ -79,20 +82,6 @@ class TwoStageEncoder(Encoder):
 
     def embed(self, images: Sequence[Asset | Texture], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return self.condition(self.features(images), check_factors(factors))
-
-
-def check_factors(factors: Sequence[str]) -> tuple[str, ...]:
-    """The factors, stripped, or a FactorError naming the one that is no usable text."""
-    if isinstance(factors, str):
-        raise FactorError(f"factors must be a sequence of texts, got the single text {factors!r}")
-    for factor in factors:
-        if not isinstance(factor, str) or not factor.strip():
-            raise FactorError(f"a factor must be a text with something in it, got {factor!r}")
-        if len(factor) > MAX_FACTOR_LENGTH:
-            raise FactorError(
-                f"a factor has at most {MAX_FACTOR_LENGTH} characters, got {len(factor)}: {factor[:40]!r}..."
-            )
-    return tuple(" ".join(factor.split()) for factor in factors)
 
 
 def as_textures(images: Sequence[Asset | Texture]) -> list[Texture]:

@@ -1,0 +1,386 @@
+"""Scorer: assets against a profile, one verdict each, whatever is wrong with them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from math import isfinite
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .calibration import Rule
+from .config import DEFAULT_PROFILE, TOP, Config
+from .decode import check_array
+from .embedding import embed_assets
+from .encoders.base import Encoder
+from .errors import FactorError, ImageError, MissingImageError, UnsupportedTypeError, UsageError
+from .images import Asset, Texture, load
+from .neighbours import knn_mean
+from .profile import Profile
+from .results import FactorScore, Neighbour, Score, Status, judge
+
+__all__ = ["Item", "Scorer", "score"]
+
+log = logging.getLogger(__name__)
+
+CHUNK = 256
+"""Assets decoded and embedded at a time: what bounds the memory of a batch."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One asset to score, with what its result row should say about it.
+
+    Attributes:
+        asset: anything `images.load` takes, a Texture, or an ImageError already met.
+        category: what it is compared under.
+        request: what was asked for, as the semantic factor; None or "" for "object class".
+        asset_id: default the file's name.
+        path, group, game: copied to the result.
+        status, reason: set where a reader already knows: "not_custom" for one that names a vanilla texture, say.
+    """
+
+    asset: Asset | Texture | ImageError
+    category: str
+    request: str | None = None
+    asset_id: str = ""
+    path: str = ""
+    group: str = ""
+    game: str = ""
+    status: Status | None = None
+    reason: str = ""
+
+
+@dataclass
+class _Pending:
+    """An Item on its way: its result so far, and the frames still to be embedded."""
+
+    item: Item
+    score: Score
+    frames: tuple[Texture, ...] = ()
+    request: str | None = None
+
+
+class Scorer:
+    """Scores assets against one profile. Safe to share between threads.
+
+    >>> import assetscore
+    >>> scorer = assetscore.Scorer.load("dungeon-crawl")
+    >>> scorer.score("no such file.png", "item").status
+    'missing'
+    """
+
+    def __init__(
+        self, profile: Profile, *, alpha: float | None = None, k: int | None = None, rule: Rule | None = None
+    ) -> None:
+        """Judge by `profile`, with its own alpha, k and rule unless others are given."""
+        self.profile = profile
+        self.config: Config = profile.config.with_(alpha=alpha, k=k, rule=rule)
+        if self.config.k > TOP:
+            raise UsageError(f"k can be at most {TOP}, got {self.config.k}")
+
+    @classmethod
+    def load(
+        cls,
+        profile: str | os.PathLike[str] = DEFAULT_PROFILE,
+        encoder: str | Encoder | None = None,
+        *,
+        alpha: float | None = None,
+        k: int | None = None,
+        rule: Rule | None = None,
+    ) -> Scorer:
+        """A Scorer of a saved profile, by name or path."""
+        return cls(Profile.load(profile, encoder), alpha=alpha, k=k, rule=rule)
+
+    def score(self, asset: Asset | Texture, category: str, request: str | None = None) -> Score:
+        """Score one asset.
+
+        Args:
+            asset: a path, bytes, a PIL image or a uint8 array.
+            category: one of the profile's.
+            request: what the asset should show ("ruby sword"); the semantic factor. Default: "object class".
+
+        Returns:
+            A Score; what is wrong with the asset is in its `status` and `reason`.
+
+        Raises:
+            UnknownCategoryError: the profile has no such category.
+            UnsupportedTypeError: `asset` is no image.
+            FactorError: `request` is no usable text.
+        """
+        return self.score_many([(asset, category, request)])[0]
+
+    def score_many(
+        self,
+        assets: Iterable[tuple[Asset | Texture, str] | tuple[Asset | Texture, str, str | None] | Item],
+        progress: bool = False,
+    ) -> list[Score]:
+        """Score many assets: (asset, category), (asset, category, request) or Items; one Score each, in their order.
+
+        Args:
+            assets: checked for wrong use before any is scored.
+            progress: show a bar on stderr.
+
+        Raises:
+            As `score`.
+        """
+        items = [asset if isinstance(asset, Item) else Item(*asset) for asset in assets]
+        for item in items:
+            self.profile.check_category(item.category)
+            _check_type(item.asset)
+            if item.request and self.profile.conditional:
+                self.profile.encoder.check_factor(item.request)
+        scored = self.stream(items)
+        if progress:
+            from rich.console import Console
+            from rich.progress import track
+
+            scored = track(scored, "Scoring", total=len(items), console=Console(stderr=True))  # type: ignore[assignment]
+        return list(scored)
+
+    def stream(self, items: Iterable[Item]) -> Iterator[Score]:
+        """Score Items one chunk at a time, in their order; an unknown category gives the status no_references."""
+        iterator = iter(items)
+        while chunk := [self._begin(item) for item in islice(iterator, CHUNK)]:
+            waiting = [pending for pending in chunk if pending.frames]
+            if waiting:
+                self._embed_and_judge(waiting)
+            yield from (pending.score for pending in chunk)
+
+    def _begin(self, item: Item) -> _Pending:
+        """Read the asset and settle everything that needs no embedding."""
+        profile = self.profile
+        known = item.category in profile.categories
+        semantic, refused = profile.semantic_factor, ""
+        if semantic is not None and item.request:
+            try:
+                semantic = profile.encoder.check_factor(item.request)
+            except FactorError as error:
+                refused = f"the request cannot be used: {error}"
+        pending = _Pending(item, self._blank(item, semantic), request=semantic)
+        if refused:
+            return self._settle(pending, "failed", refused)
+        if item.status is not None:
+            return self._settle(pending, item.status, item.reason)
+        texture = item.asset
+        try:
+            if isinstance(texture, ImageError):
+                raise texture
+            texture = load(texture, name=item.path or None)
+        except MissingImageError as error:
+            return self._settle(pending, "missing", str(error))
+        except ImageError as error:
+            return self._settle(pending, "unreadable", str(error))
+        frames = tuple(frame for frame in texture.frames if not frame.is_empty)
+        pending.score = replace(pending.score, grid=texture.grid, frames=max(1, len(frames)), flags=texture.flags)
+        if not frames:
+            return self._settle(pending, "empty", "nothing visible: a placeholder")
+        copied = [profile.known.get(f.content_hash) or profile.known.get(f.native_hash) for f in frames]
+        if all(copied):
+            return self._settle(pending, "not_custom", f"pixel for pixel the reference {copied[0]}")
+        if not known:
+            names = ", ".join(profile.categories)
+            return self._settle(pending, "no_references", f"no references of category {item.category!r}, only {names}")
+        pending.frames = frames
+        return pending
+
+    def _blank(self, item: Item, semantic: str | None) -> Score:
+        style = self._factor_score(item.category, self.profile.style_factor)
+        return Score(
+            asset_id=item.asset_id or _default_id(item),
+            category=item.category,
+            status="scored",
+            reason="",
+            style=style,
+            semantic=None if semantic is None else replace(style, factor=semantic),
+            path=item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else ""),
+            group=item.group,
+            game=item.game,
+            encoder=self.profile.encoder_fingerprint,
+            profile=self.profile.name,
+        )
+
+    def _factor_score(self, category: str, factor: str) -> FactorScore:
+        """A FactorScore without a similarity: what is known about the check before an asset is embedded."""
+        config = self.config
+        if category not in self.profile.categories:
+            return FactorScore(factor, None, None, None, None, config.k, config.alpha, 0, config.rule)
+        calibration = self.profile.calibration(category, self.profile.style_factor)
+        k = calibration.k_eff(config.k)
+        return FactorScore(factor, None, None, None, None, k, config.alpha, calibration.n, config.rule)
+
+    def _settle(self, pending: _Pending, status: Status, reason: str) -> _Pending:
+        score, verdict = pending.score, judge(status, None, None)
+        pending.score = replace(
+            score,
+            status=status,
+            reason=reason,
+            style=replace(score.style, passed=verdict),
+            semantic=None if score.semantic is None else replace(score.semantic, passed=verdict),
+        )
+        pending.frames = ()
+        return pending
+
+    def _embed_and_judge(self, waiting: Sequence[_Pending]) -> None:
+        style, requests = self.profile.style_factor, [pending.request for pending in waiting]
+        vectors, problems = embed_assets(self.profile.encoder, [p.frames for p in waiting], style, requests)
+        for category in dict.fromkeys(pending.item.category for pending in waiting):
+            same = [i for i, p in enumerate(waiting) if p.item.category == category and i not in problems]
+            self._judge("style", category, style, [waiting[i] for i in same], [vectors[style][i] for i in same])
+            for factor in dict.fromkeys(waiting[i].request for i in same):
+                if factor is not None:
+                    asked = [i for i in same if waiting[i].request == factor]
+                    parts = [vectors[factor][i] for i in asked]
+                    self._judge("semantic", category, factor, [waiting[i] for i in asked], parts)
+        for i, pending in enumerate(waiting):
+            self._conclude(pending, problems.get(i))
+
+    def _judge(
+        self,
+        check: str,
+        category: str,
+        factor: str,
+        pendings: Sequence[_Pending],
+        vectors: Sequence[NDArray[np.float32]],
+    ) -> None:
+        """Neighbours, S and p of assets of one category under one factor, from the vectors of their frames."""
+        profile, config = self.profile, self.config
+        calibration = profile.calibration(category, factor)
+        k = calibration.k_eff(config.k)
+        if k == 0 or not pendings:
+            return
+        tau = calibration.threshold(config.alpha, config.k, config.rule)
+        queries = profile.search_rows(np.concatenate(vectors), query=True)
+        references = profile.search_rows(profile.vectors(category, factor), query=False)
+        found = knn_mean(queries, references, calibration.top.shape[1])
+        ids = [reference.id for reference in profile.by_category[category]]
+        ends = np.cumsum([len(part) for part in vectors])
+        for pending, end, part in zip(pendings, ends, vectors, strict=True):
+            own = slice(end - len(part), end)
+            top = found.similarities[own].mean(axis=0)
+            similarity = float(top[:k].mean())
+            if not isfinite(similarity):
+                continue
+            judged = replace(
+                getattr(pending.score, check),
+                factor=factor,
+                similarity=similarity if profile.metric == "lpips" else min(1.0, max(-1.0, similarity)),
+                threshold=tau,
+                p_value=calibration.p_value(similarity, config.k),
+                neighbours=_nearest(found.ids[own], found.similarities[own], ids, k),
+                top=tuple(top.tolist()),
+            )
+            pending.score = replace(pending.score, **{check: judged})
+
+    def _conclude(self, pending: _Pending, problem: str | None) -> None:
+        score, profile = pending.score, self.profile
+        checks = [check for check in (score.style, score.semantic) if check is not None]
+        status: Status = "scored"
+        reason = ""
+        if problem is not None or any(check.similarity is None for check in checks):
+            status = "failed"
+            reason = problem or f"{profile.encoder_name} gave nothing finite"
+            if problem is None and profile.calibration(score.category, profile.style_factor).k_eff(1) == 0:
+                status, reason = "uncalibrated", f"category {score.category!r} has one reference, or one group of them"
+        elif any(check.threshold is None for check in checks):
+            status = "uncalibrated"
+            reason = f"{checks[0].n} references of {score.category!r} are too few for alpha = {self.config.alpha}"
+        verdicts = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
+        noise = profile.batch_noise
+        pending.score = replace(
+            score,
+            status=status,
+            reason=reason or _in_words(verdicts),
+            style=verdicts[0],
+            semantic=verdicts[1] if len(verdicts) > 1 else None,
+            borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in verdicts),
+        )
+
+
+def score(
+    asset: Asset,
+    category: str,
+    request: str | None = None,
+    profile: Profile | str | os.PathLike[str] = DEFAULT_PROFILE,
+    *,
+    alpha: float | None = None,
+    k: int | None = None,
+) -> Score:
+    """Does this asset belong to the game's art?
+
+    Args:
+        asset: a path, the bytes of an image file, a PIL image, or a uint8 array (h, w), (h, w, 3) or (h, w, 4).
+        category: what it is compared under: "item", "block", "entity" or "feature" with the shipped profile.
+        request: what it should show ("ruby sword"), where it was asked for.
+        profile: a Profile, a name or a path; a named one stays loaded.
+        alpha, k: other than the profile's.
+
+    Returns:
+        A Score: `.passed`, `.style.similarity`, `.style.threshold`, `.style.neighbours` ...
+
+    Raises:
+        UnknownCategoryError, UnsupportedTypeError, FactorError, ProfileError: wrong use. A bad asset never raises.
+
+    >>> import numpy as np, assetscore
+    >>> result = assetscore.score(np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8), "item")
+    >>> result.status, result.style.passed
+    ('scored', False)
+    """
+    loaded = profile if isinstance(profile, Profile) else _loaded(os.fspath(profile))
+    return Scorer(loaded, alpha=alpha, k=k).score(asset, category, request)
+
+
+@lru_cache(maxsize=4)
+def _loaded(profile: str) -> Profile:
+    return Profile.load(profile)
+
+
+def _check_type(asset: Any) -> None:
+    from PIL import Image
+
+    if isinstance(asset, (str, os.PathLike, bytes, bytearray, memoryview, Texture, Image.Image, ImageError)):
+        return
+    if isinstance(asset, np.ndarray):
+        check_array(asset)
+        return
+    raise UnsupportedTypeError(
+        "asset must be a path, bytes, a PIL image or a uint8 array (h, w), (h, w, 3) or (h, w, 4), "
+        f"got {type(asset).__name__}"
+    )
+
+
+def _default_id(item: Item) -> str:
+    if item.path:
+        return item.path
+    return PurePath(item.asset).name if isinstance(item.asset, (str, os.PathLike)) else ""
+
+
+def _nearest(
+    ids: NDArray[np.int64], similarities: NDArray[np.float64], names: Sequence[str], k: int
+) -> tuple[Neighbour, ...]:
+    """The k nearest references over all frames, each once, at its best similarity."""
+    best: dict[int, float] = {}
+    for id, similarity in zip(ids.ravel().tolist(), similarities.ravel().tolist(), strict=True):
+        if id >= 0:
+            best[id] = max(similarity, best.get(id, -np.inf))
+    ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+    return tuple(Neighbour(names[id], similarity) for id, similarity in ordered)
+
+
+def _in_words(checks: Sequence[FactorScore]) -> str:
+    """Why it passed or failed, for a person."""
+    words = []
+    for check in checks:
+        if check.margin is None or check.p_value is None:
+            continue
+        verb = "like" if check.margin >= 0 else "unlike"
+        share = max(0.0, check.p_value - 1 / (check.n + 1))
+        words.append(f"{verb} the references in {check.factor}: as close as or closer than {share:.0%} of them")
+    return "; ".join(words)

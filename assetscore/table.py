@@ -1,0 +1,294 @@
+"""ResultTable: one row an asset, as Parquet, CSV or JSON; judged again for another alpha or k from what it keeps."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .config import TOP
+from .errors import ManifestError, ProfileMismatchError, UsageError
+from .results import FAILING, Score, Status, combine, judge
+
+if TYPE_CHECKING:
+    from .calibration import Rule
+    from .profile import Profile
+
+__all__ = ["ResultTable", "Row"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict."""
+
+    asset_id: str
+    game: str = ""
+    category: str = ""
+    group: str = ""
+    path: str = ""
+    status: Status = "scored"
+    reason: str = ""
+    style_s: float | None = None
+    style_tau: float | None = None
+    style_margin: float | None = None
+    style_p: float | None = None
+    style_pass: bool | None = None
+    sem_factor: str | None = None
+    sem_s: float | None = None
+    sem_tau: float | None = None
+    sem_margin: float | None = None
+    sem_p: float | None = None
+    sem_pass: bool | None = None
+    both_pass: bool | None = None
+    borderline: bool = False
+    grid: int = 1
+    frames: int = 1
+    nearest: tuple[str, ...] = ()
+    top_style: tuple[float, ...] = ()
+    top_sem: tuple[float, ...] = ()
+    encoder: str = ""
+    profile: str = ""
+
+    @classmethod
+    def from_score(cls, score: Score) -> Row:
+        """The flat form of a Score."""
+        style, semantic = score.style, score.semantic
+        return cls(
+            asset_id=score.asset_id,
+            game=score.game,
+            category=score.category,
+            group=score.group,
+            path=score.path,
+            status=score.status,
+            reason=score.reason,
+            style_s=style.similarity,
+            style_tau=style.threshold,
+            style_margin=style.margin,
+            style_p=style.p_value,
+            style_pass=style.passed,
+            sem_factor=None if semantic is None else semantic.factor,
+            sem_s=None if semantic is None else semantic.similarity,
+            sem_tau=None if semantic is None else semantic.threshold,
+            sem_margin=None if semantic is None else semantic.margin,
+            sem_p=None if semantic is None else semantic.p_value,
+            sem_pass=None if semantic is None else semantic.passed,
+            both_pass=score.passed,
+            borderline=score.borderline,
+            grid=score.grid,
+            frames=score.frames,
+            nearest=tuple(n.reference for n in style.neighbours),
+            top_style=style.top,
+            top_sem=() if semantic is None else semantic.top,
+            encoder=score.encoder,
+            profile=score.profile,
+        )
+
+    @property
+    def custom(self) -> bool:
+        """Own readable artwork."""
+        return self.status not in ("not_custom", "missing", "unreadable")
+
+
+COLUMNS = tuple(field_.name for field_ in fields(Row))
+_LISTS = ("nearest", "top_style", "top_sem")
+_FLOATS = tuple(f"{check}_{name}" for check in ("style", "sem") for name in ("s", "tau", "margin", "p"))
+_BOOLS = ("style_pass", "sem_pass", "both_pass", "borderline")
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Rows in the order of the assets.
+
+    Attributes:
+        rows: one `Row` an asset.
+        profile: what they were scored with, where it is at hand; `rethreshold` needs it.
+    """
+
+    rows: tuple[Row, ...]
+    profile: Profile | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_scores(cls, scores: Iterable[Score], profile: Profile | None = None) -> ResultTable:
+        return cls(tuple(Row.from_score(score) for score in scores), profile)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def column(self, name: str) -> list[Any]:
+        """One column's values, in row order."""
+        if name not in COLUMNS:
+            raise UsageError(f"column {name!r} is not known; known are: {', '.join(COLUMNS)}")
+        return [getattr(row, name) for row in self.rows]
+
+    def rethreshold(
+        self,
+        *,
+        alpha: float | None = None,
+        k: int | None = None,
+        rule: Rule | None = None,
+        profile: Profile | None = None,
+    ) -> ResultTable:
+        """The same assets judged for another alpha, k (up to 20) or rule, from the similarities the rows keep.
+
+        Args:
+            alpha, k, rule: None keeps the profile's own.
+            profile: what the rows were scored with; default the table's.
+
+        Raises:
+            UsageError: no profile is at hand, or k is larger than the similarities kept.
+            ProfileMismatchError: the rows were made with another encoder than the profile's.
+        """
+        profile = profile or self.profile
+        if profile is None:
+            raise UsageError("rethreshold needs the profile the table was scored with: pass profile=")
+        config = profile.config.with_(alpha=alpha, k=k, rule=rule)
+        if config.k > TOP:
+            raise UsageError(f"k can be at most {TOP} without embedding again, got {config.k}")
+        rows = []
+        for row in self.rows:
+            if row.encoder and row.encoder != profile.encoder_fingerprint:
+                raise ProfileMismatchError(
+                    f"row {row.asset_id!r} was scored with encoder {row.encoder}, "
+                    f"profile {profile.name!r} holds {profile.encoder_fingerprint}"
+                )
+            rows.append(_rejudged(row, profile, config) if row.top_style else row)
+        return replace(self, rows=tuple(rows), profile=profile)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Plain JSON types, one dictionary a row."""
+        return [{**asdict(row), **{name: list(getattr(row, name)) for name in _LISTS}} for row in self.rows]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write as Parquet, CSV or JSON, by the ending; in CSV, lists are JSON texts and None is empty."""
+        path = Path(path)
+        if path.suffix == ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            pq.write_table(pa.Table.from_pylist(self.to_dicts(), schema=_arrow_schema()), path)
+        elif path.suffix == ".csv":
+            path.write_text(self.to_csv(), encoding="utf-8", newline="")
+        elif path.suffix == ".json":
+            path.write_text(json.dumps(self.to_dicts(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        else:
+            raise UsageError(f"results are written as .parquet, .csv or .json, got {path.name!r}")
+
+    def to_csv(self) -> str:
+        """The rows as CSV text."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for values in self.to_dicts():
+            writer.writerow({name: _csv_cell(value) for name, value in values.items()})
+        return out.getvalue()
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], profile: Profile | None = None) -> ResultTable:
+        """Read what `write` wrote.
+
+        Raises:
+            ManifestError: a column is missing, or a value cannot be read; the line is named.
+        """
+        path = Path(path)
+        records: Sequence[dict[str, Any]]
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            records = pq.read_table(path).to_pylist()
+        elif path.suffix == ".csv":
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                records = list(csv.DictReader(file))
+        elif path.suffix == ".json":
+            records = json.loads(path.read_text(encoding="utf-8"))
+        else:
+            raise UsageError(f"results are read from .parquet, .csv or .json, got {path.name!r}")
+        return cls(tuple(_read_row(record, line, path) for line, record in enumerate(records, 2)), profile)
+
+
+def _rejudged(row: Row, profile: Profile, config: Any) -> Row:
+    changes: dict[str, Any] = {}
+    calibrated = True
+    for check, factor, top in (
+        ("style", profile.style_factor, row.top_style),
+        ("sem", row.sem_factor, row.top_sem),
+    ):
+        if factor is None or not top:
+            continue
+        calibration = profile.calibration(row.category, factor)
+        k = calibration.k_eff(config.k)
+        similarity = sum(top[:k]) / k
+        tau = calibration.threshold(config.alpha, config.k, config.rule)
+        calibrated = calibrated and tau is not None
+        changes |= {
+            f"{check}_s": similarity,
+            f"{check}_tau": tau,
+            f"{check}_margin": None if tau is None else similarity - tau,
+            f"{check}_p": calibration.p_value(similarity, config.k),
+        }
+    status: Status = row.status if row.status in FAILING else ("scored" if calibrated else "uncalibrated")
+    style = judge(status, changes["style_s"], changes["style_tau"])
+    semantic = judge(status, changes.get("sem_s"), changes.get("sem_tau")) if row.sem_factor is not None else None
+    changes |= {"status": status, "style_pass": style, "sem_pass": semantic}
+    changes["both_pass"] = combine(style, semantic, row.sem_factor is None)
+    noise = profile.batch_noise
+    margins = [changes.get("style_margin"), changes.get("sem_margin")]
+    changes["borderline"] = noise > 0 and any(margin is not None and abs(margin) <= noise for margin in margins)
+    if status != row.status:
+        changes["reason"] = "" if status == "scored" else "too few references for this alpha"
+    return replace(row, **changes)
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return json.dumps(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if not isinstance(value, float) else repr(value)
+
+
+def _read_row(record: dict[str, Any], line: int, path: Path) -> Row:
+    missing = [name for name in COLUMNS if name not in record]
+    if missing:
+        raise ManifestError(f"{path}: no results table: column {missing[0]!r} is missing")
+    values: dict[str, Any] = {}
+    try:
+        for name in COLUMNS:
+            value = record[name]
+            if isinstance(value, str):
+                value = _from_text(name, value)
+            values[name] = tuple(value or ()) if name in _LISTS else value
+    except (ValueError, TypeError) as error:
+        raise ManifestError(f"{path}, line {line}: column {name!r}: {error}") from error
+    return Row(**values)
+
+
+def _from_text(name: str, text: str) -> Any:
+    if name in _LISTS:
+        return json.loads(text) if text else []
+    if name in _FLOATS:
+        return float(text) if text else None
+    if name in _BOOLS:
+        if text not in ("true", "false", ""):
+            raise ValueError(f"expected true, false or nothing, got {text!r}")
+        return None if text == "" else text == "true"
+    if name in ("grid", "frames"):
+        return int(text)
+    return None if name == "sem_factor" and text == "" else text
+
+
+def _arrow_schema() -> Any:
+    import pyarrow as pa
+
+    types: dict[str, Any] = dict.fromkeys(COLUMNS, pa.string())
+    types |= dict.fromkeys(_FLOATS, pa.float64()) | dict.fromkeys(_BOOLS, pa.bool_())
+    types |= {"grid": pa.int32(), "frames": pa.int32(), "nearest": pa.list_(pa.string())}
+    types |= {"top_style": pa.list_(pa.float64()), "top_sem": pa.list_(pa.float64())}
+    return pa.schema(list(types.items()))
