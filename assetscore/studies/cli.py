@@ -46,7 +46,9 @@ def register(app: typer.Typer) -> None:
 
 def sweep(
     results: Annotated[Path | None, typer.Argument(help="Results; none: the references alone.", exists=True)] = None,
-    profile: Annotated[str, typer.Option(help="The profile they were scored with.")] = DEFAULT_PROFILE,
+    profile: Annotated[
+        str, typer.Option(help="The profile they were scored with, or its saved calibrations.")
+    ] = DEFAULT_PROFILE,
     votes: Annotated[Path | None, typer.Option(help="Votes, for agreement at each alpha.", exists=True)] = None,
     alpha: Annotated[list[float] | None, typer.Option(help="An alpha to try; repeat [0.01 ... 0.25].")] = None,
     k: Annotated[list[int] | None, typer.Option(help=f"A k to try, up to {TOP}; repeat [1, 3, 5, 10, 20].")] = None,
@@ -58,6 +60,7 @@ def sweep(
 ) -> None:
     """Judge the same results for every alpha and k, without embedding again."""
     from ..profile import Profile
+    from .saved import SUFFIX, SavedCalibrations
     from .sweep import ALPHAS, KS
     from .sweep import sweep as run
     from .tables import alpha_table, k_table
@@ -67,7 +70,7 @@ def sweep(
     answers = None if votes is None else read_votes(votes)
     if answers is not None and table is None:
         raise UsageError("votes need results to be held against: name the results file")
-    loaded = Profile.load(profile)
+    loaded = SavedCalibrations.load(profile) if profile.endswith(SUFFIX) else Profile.load(profile)
     rows = () if table is None else table.rows
     swept = run(loaded, rows, answers, alphas=alpha or ALPHAS, ks=k or KS, alpha=base_alpha, k=base_k)
     if plot is not None:
