@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_alpha", "plot_estimates", "plot_k", "plot_orders", "plot_scores", "save_figure"]
 
 BLUE, ORANGE, GREY, GREEN = "#1f6fb4", "#d1661f", "#6b7480", "#2b8a5a"
-COLOURS = {"style": BLUE, "semantic": ORANGE}
+COLOURS = {"style": BLUE, "semantic": ORANGE, "object": ORANGE}
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -47,7 +47,7 @@ def plot_alpha(sweep: Sweep) -> Figure:
         ax.set_xlabel("alpha: share of the game's own art that may be rejected")
         _shares(ax)
     axes[0].set_ylabel("share")
-    axes[-1].legend(loc="best", fontsize=8, frameon=False)
+    _legend(figure, axes[0], 4)
     return figure
 
 
@@ -73,7 +73,7 @@ def plot_k(sweep: Sweep) -> Figure:
         ax.set_xlabel("k, nearest references compared with")
         ax.set_ylim(min(0.0, *ax.get_ylim()) if title.startswith(("rank", "order")) else 0.0, 1.05)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(loc="upper left", fontsize=8, frameon=False)
+    _legend(figure, axes[0], 2)
     return figure
 
 
@@ -97,7 +97,7 @@ def plot_estimates(
         if np.isnan(estimate.value):
             ax.text(limits[0], y, f" no number: {estimate.reason}", va="center", fontsize=8, color=GREY)
             continue
-        colour = COLOURS.get(name.split()[0], BLUE)
+        colour = COLOURS.get(name.split()[0].strip(":,"), BLUE)
         if not np.isnan(estimate.low):
             ax.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round")
         ax.plot([estimate.value], [y], "o", color=colour, markersize=7)
@@ -122,6 +122,7 @@ def plot_scores(
     labels: ArrayLike,
     names: tuple[str, str],
     title: str,
+    label: str = "score",
     thresholds: tuple[float, float] | None = None,
 ) -> Figure:
     """One dot an asset: its score under two encoders, coloured by what most people said.
@@ -131,12 +132,13 @@ def plot_scores(
         labels: n times 1 (accepted), 0 (rejected) or NaN (no majority).
         names: the two encoders'.
         title: above the figure.
+        label: what the scores are, for the axes.
         thresholds: marked where all assets share one.
     """
     x, y, majority = (np.asarray(values, dtype=np.float64) for values in (first, second, labels))
-    figure, (ax,) = _axes(1, title, height=4.6, width=5.6)
+    figure, (ax,) = _axes(1, title, height=4.8, width=6.4)
     kinds = ((majority == 1, "accepted by most people", GREEN, "o"), (majority == 0, "rejected by most", ORANGE, "X"))
-    for use, label, colour, marker in (*kinds, (np.isnan(majority), "no majority", GREY, ".")):
+    for use, meaning, colour, marker in (*kinds, (np.isnan(majority), "not asked, or no majority", GREY, ".")):
         if use.any():
             ax.scatter(
                 x[use],
@@ -144,15 +146,15 @@ def plot_scores(
                 s=34,
                 color=colour,
                 marker=marker,
-                label=f"{label} ({int(use.sum())})",
+                label=f"{meaning} ({int(use.sum())})",
                 alpha=0.85,
                 linewidths=0,
             )
     if thresholds is not None:
         ax.axvline(thresholds[0], color=GREY, linewidth=0.9, linestyle="--")
         ax.axhline(thresholds[1], color=GREY, linewidth=0.9, linestyle="--")
-    ax.set_xlabel(f"score under {names[0]}")
-    ax.set_ylabel(f"score under {names[1]}")
+    ax.set_xlabel(f"{label} under {names[0]}")
+    ax.set_ylabel(f"{label} under {names[1]}")
     ax.legend(fontsize=8, frameon=False, loc="best")
     ax.spines[["top", "right"]].set_visible(False)
     return figure
@@ -162,7 +164,7 @@ def plot_orders(
     first: Sequence[float], second: Sequence[float], models: Sequence[str], names: tuple[str, str], title: str
 ) -> Figure:
     """Lines from each model's rate under one encoder to its rate under the other: crossings are changed places."""
-    figure, (ax,) = _axes(1, title, height=3.8, width=5.6)
+    figure, (ax,) = _axes(1, title, height=3.8, width=6.4)
     for a, b in zip(first, second, strict=True):
         ax.plot([0, 1], [a, b], "o-", color=BLUE, linewidth=1.4, markersize=5)
     gap = 0.045 * max(1e-9, float(np.ptp([*first, *second])))
@@ -199,8 +201,12 @@ def _axes(count: int, title: str, rows: int = 1, height: float = 3.6, width: flo
         raise MissingExtraError('figures need matplotlib: pip install "assetscore[notebooks]"') from error
     figure = Figure(figsize=(width, height * (1 if rows == 1 else 1.7)), layout="constrained")
     grid: Any = figure.subplots(rows, count // rows, squeeze=False)
-    figure.suptitle(title, fontsize=12, fontweight="semibold")
+    figure.suptitle(title, fontsize=12, fontweight="bold")
     return figure, list(grid.ravel())
+
+
+def _legend(figure: Figure, ax: Axes, columns: int) -> None:
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
 
 
 def _line(ax: Axes, cells: Sequence[Cell], value: Any, label: str, colour: str, style: str = "-") -> None:
