@@ -1,5 +1,5 @@
-"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are told
-apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
+"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are
+told apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
 """
 
 from __future__ import annotations
