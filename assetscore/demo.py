@@ -21,7 +21,7 @@ from .table import ResultTable
 
 __all__ = ["DemoResult", "run_demo"]
 
-OWN, FOREIGN = "own art", "foreign art"
+OWN, FOREIGN, NEAR = "own art", "foreign art", "foreign art, near in style"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def demo_items(folder: Path) -> list[Item]:
                 request=row["object_words"] or None,
                 asset_id=row["file"],
                 path=str(folder / row["file"]),
-                group=OWN if row["expected"] == "pass" else FOREIGN,
+                group=OWN if row["expected"] == "pass" else NEAR if row["hard"] == "yes" else FOREIGN,
             )
             for row in csv.DictReader(file)
         ]
