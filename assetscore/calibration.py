@@ -108,11 +108,11 @@ def threshold_interval(
     The number of n scores below the true quantile is binomial(n, alpha), which gives the two ranks whatever the
     scores' distribution. With groups, ranks are summed weights.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr  # scipy.stats takes seconds to import
 
     ordered, weights, n = _weighted(scores, groups)
-    low = binom.ppf((1 - confidence) / 2, n, float(_fraction(alpha)))
-    high = binom.ppf((1 + confidence) / 2, n, float(_fraction(alpha)))
+    below = bdtr(np.arange(n + 1), n, float(_fraction(alpha)))
+    low, high = np.searchsorted(below, [(1 - confidence) / 2, (1 + confidence) / 2])
     summed = np.cumsum(weights)
     return _at_weight(ordered, summed, int(low)), _at_weight(ordered, summed, int(high) + 1, missing=np.inf)
 

@@ -380,9 +380,8 @@ def _in_words(checks: Sequence[FactorScore]) -> str:
     for check in checks:
         if check.margin is None or check.p_value is None:
             continue
-        verdict = "fits" if check.margin >= 0 else "does not fit"
-        share = max(0.0, check.p_value - 1 / (check.n + 1))
+        share = f"{max(0.0, check.p_value - 1 / (check.n + 1)):.0%} of the references are as far from the others"
         words.append(
-            f"{verdict} in {check.factor}: closer to the references than {share:.0%} of them are to each other"
+            f"fits in {check.factor}: {share}" if check.margin >= 0 else f"does not fit in {check.factor}: {share}"
         )
     return "; ".join(words)
