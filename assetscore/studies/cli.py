@@ -1,4 +1,4 @@
-"""The commands of the studies: sweep, agree, compare, and study serve, export and coherence.
+"""The commands of the studies: sweep, agree, compare, and study make, serve, export and coherence.
 
 `register` adds them to the command line. Results on stdout, remarks on stderr. Exit codes: 0, and 2 for wrong use; 1
 where `study coherence` had to leave assets out.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 study_app = typer.Typer(
-    help="Ask people: serve the rating page, export the votes; coherence of a set.", no_args_is_help=True
+    help="Ask people: make a study, serve its page, export the votes; coherence of a set.", no_args_is_help=True
 )
 
 ANSWERS_FILE = "answers.sqlite"
@@ -205,6 +205,26 @@ def _keep_best(
     for path, rate, step in zip(paths, rates, result.steps, strict=True):
         _out(f"{step.decision:11}  {path.name}  {aim} {_number(rate[aim])}  ({step.reason})")
     _out(f"keep {paths[result.best].name}")
+
+
+@study_app.command("make")
+def make(
+    results: Annotated[Path, TableArgument],
+    folder: Annotated[Path, typer.Argument(help="The study's folder to write.")],
+    profile: Annotated[str, typer.Option(help="The profile they were scored with.")] = DEFAULT_PROFILE,
+    n: Annotated[int, typer.Option("-n", help="How many textures to show.", min=1)] = 40,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a study's folder from results: some of their textures, and the game's own art beside."""
+    from ..profile import Profile
+    from .rating.make import make_study
+
+    drawn = make_study(_read(results), Profile.load(profile), folder, n, seed)
+    if as_json:
+        return _print_json({"folder": str(folder), "assets": [row.asset_id for row in drawn]})
+    _out(f"{len(drawn)} textures of {len({row.group for row in drawn})} groups in {folder}")
+    return None
 
 
 @study_app.command("serve")

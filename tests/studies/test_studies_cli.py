@@ -193,6 +193,49 @@ def test_export(run, study_folder, tmp_path):
     assert json.loads(run("study", "export", study_folder, "--json")[1])[1]["answer"] == "unsure"
 
 
+def test_make_a_study_serve_it_and_hold_the_votes_against_the_results(run, files, tmp_path):
+    """The whole circle without a browser: results, folder, answers, votes, agreement."""
+    pytest.importorskip("flask")
+    from assetscore.studies.rating.app import create_app
+    from assetscore.studies.rating.study import read_study
+
+    table = ResultTable.read(files / "results.csv")
+    rng = np.random.default_rng(0)
+    rows = []
+    for row in table:
+        path = tmp_path / f"{row.asset_id} by a secret model.png"
+        if row.status == "scored":
+            Image.fromarray(art(rng, np.full((8, 8, 3), 128.0), 60)).save(path)
+        rows.append(replace(row, path=str(path)))
+    ResultTable(tuple(rows)).write(tmp_path / "results.csv")
+    make = ("study", "make", tmp_path / "results.csv", tmp_path / "study", "--profile", files / "profile", "-n", 12)
+    code, out, _ = run(*make)
+    assert (code, out.startswith("12 textures of 3 groups")) == (0, True)
+    assert run(*make)[0] == 2, "a folder with something in it is not written over"
+    study = read_study(tmp_path / "study")
+    assert len(study.items) == 12
+    assert {len(panel) for panel in study.panels.values()} == {24}
+    assert "secret" not in (tmp_path / "study" / "manifest.csv").read_text()
+    groups = [row.group for row in rows if row.asset_id in study.items]
+    assert {groups.count(group) for group in groups} == {4}
+    client = create_app(study, Store(tmp_path / "study" / "answers.sqlite")).test_client()
+    client.post("/start", data={"name": "Ana"})
+    for _ in range(12):
+        item = re.search(r'name="item" value="([0-9a-f]+)"', client.get("/rate").get_data(as_text=True)).group(1)
+        client.post("/rate", data={"item": item, "style": "yes", "object": "no"})
+    assert run("study", "export", tmp_path / "study", "-o", tmp_path / "votes.csv")[0] == 0
+    code, out, _ = run("agree", tmp_path / "votes.csv", tmp_path / "results.csv", "--json", "--resamples", 20)
+    assert code == 0
+    assert json.loads(out)["results"][0]["questions"][0]["accepted"] == 12
+
+
+def test_a_study_needs_files_and_ids(run, files, tmp_path):
+    command = ("study", "make", files / "results.csv", tmp_path / "study", "--profile", files / "profile")
+    code, _, err = run(*command)
+    assert code == 2
+    assert "run this where the textures lie" in err
+
+
 def test_coherence_lists_the_odd_one_first(run, tmp_path):
     rng = np.random.default_rng(0)
     centre = rng.uniform(40, 220, (8, 8, 3))
