@@ -82,12 +82,21 @@ def p_values(scores: ArrayLike, values: ArrayLike, *, groups: ArrayLike | None =
     >>> p_values([0.5, 0.7, 0.8, 0.9], [0.4, 0.5, 0.75, 1.0]).tolist()
     [0.2, 0.4, 0.6, 1.0]
     """
-    ordered, weights, n = _weighted(scores, groups)
-    values = np.asarray(values, np.float64)
-    below = np.searchsorted(ordered, values, side="right")
-    summed = np.concatenate([[0.0], np.cumsum(weights)])[below]
-    p: NDArray[np.float64] = (1 + np.floor(summed + _TINY)) / (n + 1)
-    return np.where(np.isnan(values), np.nan, p)
+    return PValues(scores, groups)(values)
+
+
+class PValues:
+    """`p_values` of one set of leave-one-out scores, sorted once: call it with scores of assets."""
+
+    def __init__(self, scores: ArrayLike, groups: ArrayLike | None = None) -> None:
+        self._ordered, weights, self._n = _weighted(scores, groups)
+        self._summed = np.concatenate([[0.0], np.cumsum(weights)])
+
+    def __call__(self, values: ArrayLike) -> NDArray[np.float64]:
+        values = np.asarray(values, np.float64)
+        summed = self._summed[np.searchsorted(self._ordered, values, side="right")]
+        p: NDArray[np.float64] = (1 + np.floor(summed + _TINY)) / (self._n + 1)
+        return np.where(np.isnan(values), np.nan, p)
 
 
 def leave_one_out_k(k: int, groups: ArrayLike) -> int:

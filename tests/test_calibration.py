@@ -212,7 +212,7 @@ class TestCalibration:
         x = _unit(np.random.default_rng(9), 4)
         made = calibrate("a", "f", x, x, np.zeros(4, np.int64))
         assert made.threshold(0.15, 5) is None
-        assert made.p_value(0.5, 5) == 1.0
+        assert made.p_values(0.5, 5) == 1.0
 
     def test_every_item_has_a_twin(self) -> None:
         x = np.repeat(_unit(np.random.default_rng(10), 30), 2, axis=0)
