@@ -44,6 +44,11 @@ def plot_alpha(sweep: Sweep) -> Figure:
         _used(ax, sweep.alpha, f"used: {sweep.alpha:g}")
         count = f", {sweep.voted[name]} textures with a majority" if votes else f", {sweep.assets} assets"
         ax.set_title(f"{name} check{count}", fontsize=10)
+        if len({cell.undecided for cell in cells}) > 1:
+            ax.annotate(
+                "not filled: some textures have no verdict,\nsince some categories hold too few references",
+                (0.02, 0.02), xycoords="axes fraction", fontsize=7.5, color=GREY,
+            )  # fmt: skip
         ax.set_xlabel("alpha: share of the game's own art that may be rejected")
         _shares(ax)
     axes[0].set_ylabel("share")
@@ -210,15 +215,12 @@ def _legend(figure: Figure, ax: Axes, columns: int) -> None:
 
 
 def _line(ax: Axes, cells: Sequence[Cell], value: Any, label: str, colour: str, style: str = "-") -> None:
-    ax.plot(
-        [cell.alpha for cell in cells],
-        [value(cell) for cell in cells],
-        style,
-        color=colour,
-        label=label,
-        marker="o",
-        markersize=4,
-    )
+    x, y = [cell.alpha for cell in cells], [value(cell) for cell in cells]
+    ax.plot(x, y, style, color=colour, label=label, marker="o", markersize=4)
+    # where too few references carry a threshold the points rest on fewer textures: they are not filled
+    fewest = min(cell.undecided for cell in cells)
+    partial = [i for i, cell in enumerate(cells) if cell.undecided > fewest]
+    ax.plot([x[i] for i in partial], [y[i] for i in partial], "o", color=colour, mfc="white", markersize=5, label="_")
 
 
 def _used(ax: Axes, at: float, text: str) -> None:
