@@ -46,7 +46,7 @@ def plot_alpha(sweep: Sweep) -> Figure:
         ax.set_title(f"{name} check{count}", fontsize=10)
         if len({cell.undecided for cell in cells}) > 1:
             ax.annotate(
-                "not filled: some textures have no verdict,\nsince some categories hold too few references",
+                "not filled: some textures have\nno verdict, since a category\nholds too few references",
                 (0.02, 0.02), xycoords="axes fraction", fontsize=7.5, color=GREY,
             )  # fmt: skip
         ax.set_xlabel("alpha: share of the game's own art that may be rejected")
