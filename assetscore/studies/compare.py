@@ -127,14 +127,16 @@ def compare_builds(
 ) -> BuildComparison:
     """Match the assets of two builds by id and say what became of each.
 
+    Where one id belongs to several groups, assets are matched by group and id.
+
     Args:
         before, after: result rows of each build, scored with one profile.
         level, resamples, seed: of the intervals.
 
     Raises:
-        UsageError: an asset_id belongs to two rows of one build, or the builds were scored with different encoders.
+        UsageError: an asset_id belongs to two rows of one group, or the builds were scored with different encoders.
     """
-    first, second = rows_by_id(before), rows_by_id(after)
+    first, second = _keyed(list(before), list(after))
     _one_encoder([*first.values(), *second.values()])
     changes = [_change(asset, first.get(asset), second.get(asset)) for asset in dict.fromkeys([*first, *second])]
     order = {"changed": 0, "gained": 1, "lost": 2, "same": 3}
@@ -277,6 +279,24 @@ def _change(asset: str, before: Row | None, after: Row | None) -> Change:
     if None not in scores and abs(float(scores[0] or 0) - float(scores[1] or 0)) > _SAME:
         what.append("picture")
     return Change(asset, "changed" if what else "same", tuple(what), before, after)
+
+
+def _keyed(before: Sequence[Row], after: Sequence[Row]) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Both builds' rows by id, or by group and id where ids alone are not unique."""
+    if all(len({row.asset_id for row in rows}) == len(rows) for rows in (before, after)):
+        return rows_by_id(before), rows_by_id(after)
+    tables: list[dict[str, Row]] = []
+    for rows in (before, after):
+        table: dict[str, Row] = {}
+        for row in rows:
+            key = f"{row.group}: {row.asset_id}"
+            if key in table:
+                raise UsageError(
+                    f"asset_id {row.asset_id!r} belongs to two rows of group {row.group!r}; make ids unique"
+                )
+            table[key] = row
+        tables.append(table)
+    return tables[0], tables[1]
 
 
 def _one_encoder(rows: Sequence[Row]) -> None:
