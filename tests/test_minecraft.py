@@ -13,7 +13,7 @@ import pytest
 from assetscore.errors import ArchiveError, ImageError, ManifestError, ReferenceSetError, UsageError
 from assetscore.references import ReferenceSet
 from assetscore.submissions import minecraft
-from assetscore.submissions.minecraft_models import resolve
+from assetscore.submissions.minecraft_models import Model, resolve
 
 from .makers_games import art, model, png, solid, write_tree, zip_bytes
 from .makers_limits import soon_and_small
@@ -418,6 +418,7 @@ def test_resolve_follows_variables_through_parents():
         "m:block/base": {"parent": "block/cube", "textures": {"side": "#main", "top": "#cap", "main": "m:block/x"}},
         "m:block/child": {"parent": "m:block/base", "textures": {"cap": "m:block/y", "main": "m:block/z"}},
     }
+    models = {key: Model.of(content) for key, content in models.items()}
     assert dict(resolve("m:block/base", models).textures) == {"side": "m:block/x", "main": "m:block/x"}
     assert dict(resolve("m:block/child", models).textures) == {
         "side": "m:block/z", "top": "m:block/y", "cap": "m:block/y", "main": "m:block/z",
