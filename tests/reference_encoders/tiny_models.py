@@ -108,7 +108,7 @@ def save_backbone(
 
 
 def widen(model: torch.nn.Module) -> None:
-    """Matrices that keep their input's size. At the usual width of 0.02 inputs hardly matter, and any two outputs agree."""
+    """Matrices that keep their input's size: at the usual width of 0.02 inputs hardly matter, and all outputs agree."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim >= 2:
