@@ -1,5 +1,5 @@
-"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are told
-apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
+"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are
+told apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .table import ResultTable
 
 __all__ = ["DemoResult", "run_demo"]
 
-OWN, FOREIGN = "own art", "foreign art"
+OWN, FOREIGN, NEAR = "own art", "foreign art", "foreign art, near in style"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def demo_items(folder: Path) -> list[Item]:
                 request=row["object_words"] or None,
                 asset_id=row["file"],
                 path=str(folder / row["file"]),
-                group=OWN if row["expected"] == "pass" else FOREIGN,
+                group=OWN if row["expected"] == "pass" else NEAR if row["hard"] == "yes" else FOREIGN,
             )
             for row in csv.DictReader(file)
         ]

@@ -239,6 +239,8 @@ def _assemble(folder: Path, described: dict[str, Any]) -> Profile:
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_tensors
 
+    if not isinstance(described["factors"], list) or not described["factors"]:
+        raise ValueError(f"factors must be a list of texts, got {described['factors']!r}")
     rows = described["references"]["rows"]
     pages = [(folder / name).read_bytes() for name in sorted(described["files"]) if name.startswith("atlas-")]
     pictures = atlas.unpack(pages, [row[7] for row in rows])
@@ -292,6 +294,8 @@ def _assemble(folder: Path, described: dict[str, Any]) -> Profile:
                     f"{folder / 'vectors.safetensors'}: {len(tensor)} rows for {n} of {category!r}"
                 )
     profile._calibrations = calibrations
+    if profile.fingerprint != described["fingerprint"]:
+        raise ProfileCorruptError(f"{folder}: encoder, references or config differ from the profile's fingerprint")
     return profile
 
 

@@ -6,9 +6,10 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtraError, UsageError
+from ..pictures import Picture
 from ..votes import ANSWERS, QUESTIONS
 from .store import Rater, Store
-from .study import Item, Picture, Study, item_factor
+from .study import LARGE, Item, Study
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -71,7 +72,7 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
             rater=who,
             item=item,
             token=tokens[item.asset_id],
-            sides=item.picture.sides(item_factor(item.picture)),
+            sides=item.picture.sides(item.picture.factor(LARGE)),
             small=item.picture.sides(factor),
             panel=[(token, picture.sides(factor)) for token, picture in panels[item.category].items()],
             panel_side=PANEL_SIDE,
