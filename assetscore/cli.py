@@ -18,6 +18,7 @@ import typer
 
 from .config import DEFAULT_ENCODER, DEFAULT_PROFILE, Config
 from .errors import AssetscoreError
+from .studies.cli import register
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -240,6 +241,9 @@ def profile_list(as_json: JsonOption = False) -> None:
         return _print_json(found)
     for name, path in found.items():
         _stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
+
+
+register(app)
 
 
 def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) -> Scorer:
