@@ -114,7 +114,7 @@ class ReferenceSet:
     def from_textures(
         cls, items: Iterable[tuple[str, str, Asset | Texture]], name: str = "references", **columns: Any
     ) -> ReferenceSet:
-        """From (id, category, asset) triples; an asset is anything `images.load` takes. `columns` go to every Reference.
+        """From (id, category, asset) triples, assets as `images.load` takes them; `columns` go to every Reference.
 
         Raises:
             ImageError: an asset cannot be read.
@@ -150,7 +150,13 @@ class ReferenceSet:
                     continue
                 first = kept.setdefault(
                     (whole.category, frame.content_hash),
-                    replace(whole, id=id, texture=frame, sheet=whole.sheet or whole.id, frame=-1 if single else number),
+                    replace(
+                        whole,
+                        id=id,
+                        texture=frame,
+                        sheet=whole.sheet or whole.id,
+                        frame=whole.frame if single else number,
+                    ),
                 )
                 if first.id != id:
                     doubles.setdefault(first.id, []).append(id)
@@ -203,7 +209,8 @@ class ReferenceSet:
         """From a client jar, a resource pack or an assets folder: see `submissions.minecraft.references`."""
         from .submissions.minecraft import references
 
-        return cls._from_game(references(path), name or Path(path).name)
+        # An animated texture counts once; a sheet's frames (Terraria) count each.
+        return cls._from_game(references(path), name or Path(path).name, animations=True)
 
     @classmethod
     def from_terraria(cls, path: str | os.PathLike[str], name: str | None = None) -> ReferenceSet:
