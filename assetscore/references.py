@@ -220,8 +220,13 @@ class ReferenceSet:
         return cls._from_game(references(path), name or Path(path).name)
 
     @classmethod
-    def _from_game(cls, records: Iterable[ReferenceRecord], name: str) -> ReferenceSet:
-        return cls.build((Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words) for r in records), name)
+    def _from_game(cls, records: Iterable[ReferenceRecord], name: str, *, animations: bool = False) -> ReferenceSet:
+        def reference(r: ReferenceRecord) -> Reference:
+            number = r.id.removeprefix(f"{r.group}#") if animations else ""
+            frame = int(number) if number.isdigit() else -1
+            return Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words, frame=frame)
+
+        return cls.build(map(reference, records), name)
 
 
 def _because(skipped: list[tuple[str, str]]) -> str:
