@@ -10,15 +10,16 @@ import subprocess
 
 import numpy as np
 import pytest
-from makers_games import READER, art, lz4_pack, net_string, xnb, xnb_around, xnb_body
-from makers_limits import soon_and_small
-from makers_lzx import cabinet, compress
 from PIL import Image
 
 from assetscore.errors import ArchiveError
 from assetscore.submissions.dxt import to_rgba
 from assetscore.submissions.lzx import LzxDecoder
 from assetscore.submissions.xnb import decode_xnb, lz4_block, unpremultiply
+
+from .makers_games import READER, art, lz4_pack, net_string, xnb, xnb_around, xnb_body
+from .makers_limits import soon_and_small
+from .makers_lzx import cabinet, compress
 
 
 def unlzx(frames: list[tuple[bytes, int]]) -> bytes:

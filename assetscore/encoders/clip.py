@@ -1,8 +1,8 @@
 """Any open_clip model: as a plain image encoder, or conditioned by its own text tower.
 
-    clip:ViT-B-32/laion2b_s34b_b79k                            a pretrained tag of open_clip
-    clip:ViT-B-32//home/me/model.safetensors                   the same architecture with a local file
-    clip:ViT-B-16-SigLIP/webli?conditioning=subspace&rank=16   factors through the text tower
+clip:ViT-B-32/laion2b_s34b_b79k                            a pretrained tag of open_clip
+clip:ViT-B-32//home/me/model.safetensors                   the same architecture with a local file
+clip:ViT-B-16-SigLIP/webli?conditioning=subspace&rank=16   factors through the text tower
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class CLIP(ImageTower):
         return features
 
     def _anchor_mean(self) -> NDArray[np.float64]:
-        return self.features(anchors()).astype(np.float64).mean(axis=0)
+        mean: NDArray[np.float64] = self.features(anchors()).astype(np.float64).mean(axis=0)
+        return mean
 
     def with_mean(self, features: NDArray[np.float32]) -> CLIP:
         """This encoder with the modality's mean taken from (n, d) features, such as a game's references'.
@@ -166,7 +167,7 @@ class CLIP(ImageTower):
 
 
 def parse_name(model: str) -> tuple[str, str, dict[str, Any]]:
-    """"ARCH/TAG?key=value" in its parts: architecture, tag or file, and what follows the question mark.
+    """ "ARCH/TAG?key=value" in its parts: architecture, tag or file, and what follows the question mark.
 
     >>> parse_name("ViT-B-32/openai?conditioning=subspace")
     ('ViT-B-32', 'openai', {'conditioning': 'subspace'})
@@ -234,10 +235,10 @@ def find_weights(architecture: str, tag: str, config: Mapping[str, Any]) -> Path
                 f"clip:{architecture}/{tag} needs {url} and cannot fetch it ({error}). On a machine with access "
                 f"download it, bring it here, and give its path as `weights`"
             ) from error
-    return cached
+    return Path(cached)
 
 
-def load_network(architecture: str, path: Path, quickgelu: bool) -> torch.nn.Module:
+def load_network(architecture: str, path: Path, quickgelu: bool) -> Any:
     """An open_clip model with the file's weights, every one of them used.
 
     Raises:
@@ -250,7 +251,7 @@ def load_network(architecture: str, path: Path, quickgelu: bool) -> torch.nn.Mod
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            network: torch.nn.Module = open_clip.create_model(
+            return open_clip.create_model(
                 architecture, pretrained=str(path), force_quick_gelu=quickgelu, weights_only=True
             )
     except OSError as error:  # text towers of the transformers library fetch their configuration
@@ -258,7 +259,6 @@ def load_network(architecture: str, path: Path, quickgelu: bool) -> torch.nn.Mod
     except Exception as error:  # zipfile, pickle, safetensors and torch raise a dozen types for a damaged file
         reason = " ".join(str(error).split())[:400] or type(error).__name__
         raise WeightsError(f"{path}: no weights of {architecture}: {reason}") from error
-    return network
 
 
 def open_clip_tokenizer(architecture: str) -> Any:

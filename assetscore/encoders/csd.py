@@ -101,7 +101,7 @@ def style_tower(
     shape_givers = ("conv1.weight", "positional_embedding", "transformer.resblocks.0.mlp.c_fc.weight")
     lacking = [f"backbone.{key}" for key in shape_givers if key not in backbone] + [STYLE] * (style is None)
     if lacking or style is None:
-        raise WeightsError(f"{path}: no CSD checkpoint: it lacks {', '.join(lacking)} and holds {sorted(state)[:3]} ...")
+        raise WeightsError(f"{path}: no CSD checkpoint: it lacks {', '.join(lacking)}, it holds {sorted(state)[:3]}")
     others = [key for key in state if not key.startswith(("backbone.", "last_layer_content")) and key != STYLE]
     if others:
         raise WeightsError(f"{path}: no CSD checkpoint: it holds {len(others)} tensors that CSD has not: {others[:3]}")
@@ -110,7 +110,8 @@ def style_tower(
     layers = 1 + max(int(key.split(".")[2]) for key in backbone if key.startswith("transformer.resblocks."))
     if width % HEAD_WIDTH or style.ndim != 2 or style.shape[0] != width:
         raise WeightsError(
-            f"{path}: a tower {width} wide (a multiple of {HEAD_WIDTH}) does not fit a style matrix {tuple(style.shape)}"
+            f"{path}: the tower's width {width} must be a multiple of {HEAD_WIDTH} and the first side of the style "
+            f"matrix, whose shape is {tuple(style.shape)}"
         )
     with torch.device("meta"):
         tower = VisionTransformer(

@@ -140,7 +140,7 @@ def load_trunk(net: torch.nn.Module, state: dict[str, torch.Tensor], path: str |
     sources = {target: "features." + target.partition(".")[2] for target in targets}
     lacking = [source for source in sources.values() if source not in state]
     if lacking:
-        raise WeightsError(f"{path}: no weights of this trunk: it lacks {lacking[:3]} and holds {sorted(state)[:3]} ...")
+        raise WeightsError(f"{path}: no weights of this trunk: it lacks {lacking[:3]}, it holds {sorted(state)[:3]}")
     used = set(sources.values())
     extra = [key for key in state if key not in used and not key.startswith("classifier.")]
     if extra:

@@ -13,6 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -101,11 +102,11 @@ def picture(texture: Texture, budget: PixelBudget, matte: int = MATTE) -> NDArra
     """
     rgba = texture.native
     shrink = 1.0
-    while math.prod(fit(*rgba.shape[:2], budget)[1:]) > budget.most:
+    while math.prod(fit(rgba.shape[0], rgba.shape[1], budget)[1:]) > budget.most:
         shrink *= 0.95
         height, width = texture.native.shape[:2]
         rgba = reduce_area(texture.native, max(1, int(width * shrink)), max(1, int(height * shrink)))
-    factor, height, width = fit(*rgba.shape[:2], budget)
+    factor, height, width = fit(rgba.shape[0], rgba.shape[1], budget)
     large = enlarge(rgba, factor)
     return composite(centred(large, height, width), matte)
 
@@ -223,7 +224,7 @@ class TPIPS(Encoder):
         # Pictures of one size give the same numbers whatever their number; mixed sizes are padded and do not.
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for index, texture in enumerate(textures):
-            groups[fit(*texture.native.shape[:2], self.pixel_budget)[1:]].append(index)
+            groups[fit(texture.native.shape[0], texture.native.shape[1], self.pixel_budget)[1:]].append(index)
         for indices in groups.values():
             group = [textures[index] for index in indices]
             for factor, rows in self._embed_group(group, factors, width).items():
@@ -236,14 +237,11 @@ class TPIPS(Encoder):
         """{factor: (n, d)} for textures that become pictures of one size."""
         with self._lock:  # the model keeps state between its own steps
             if self.shared_prefix and len(factors) > 1:
-                together = run_in_batches(
-                    group, self.batch_size, lambda batch: self._forward_shared(batch, factors), width * len(factors)
-                )
+                forward = partial(self._forward_shared, factors=factors)
+                together = run_in_batches(group, self.batch_size, forward, width * len(factors))
                 return dict(zip(factors, np.split(together, len(factors), axis=1), strict=True))
             return {
-                factor: run_in_batches(
-                    group, self.batch_size, lambda batch, factor=factor: self._forward(batch, factor), width
-                )
+                factor: run_in_batches(group, self.batch_size, partial(self._forward, factor=factor), width)
                 for factor in factors
             }
 

@@ -37,7 +37,8 @@ class Reranker:
     """A pairwise TPIPS model.
 
     Args:
-        kind: "early_fusion" (cosine of two jointly read pictures) or "activation_dist" (one minus the learned distance).
+        kind: "early_fusion" (cosine of two jointly read pictures) or "activation_dist" (one minus
+            the learned distance).
         weights: a checkpoint folder or a hub id; None is the authors' own.
         revision, min_pixels, device, dtype, batch_size, matte: as for `TPIPS`; a batch is so many pairs.
     """

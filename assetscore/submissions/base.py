@@ -27,7 +27,7 @@ USES: tuple[Use, ...] = ("sprite", "flat", "uv", "entity", "unreferenced")
 SCORED_USES: tuple[Use, ...] = ("sprite", "flat", "entity")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Asset:
     """One registered texture.
 

@@ -9,8 +9,6 @@ import numpy as np
 import open_clip
 import pytest
 import torch
-from test_csd import picture_of
-from test_weights import put_in_cache
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders._phrases import VOCABULARY, phrases_of
@@ -18,6 +16,9 @@ from assetscore.encoders._subspace import project, subspace
 from assetscore.encoders._tower import CLIP_MEAN, CLIP_STD
 from assetscore.encoders.clip import CLIP, anchors, parse_name
 from assetscore.errors import EncoderError, EncoderUnavailableError, UnknownEncoderError, UsageError, WeightsError
+
+from .test_csd import picture_of
+from .test_weights import put_in_cache
 
 Array = np.ndarray[Any, Any]
 
@@ -67,7 +68,9 @@ def test_a_tag_brings_its_activation_and_normalisation(
     assert np.abs(row - reference(tiny_clip, pictures[0], not quickgelu, **options)).max() > 1e-4
 
 
-def test_offline_the_repository_and_file_are_named(hub_cache: Path, monkeypatch: pytest.MonkeyPatch, tiny_clip: Path) -> None:
+def test_offline_the_repository_and_file_are_named(
+    hub_cache: Path, monkeypatch: pytest.MonkeyPatch, tiny_clip: Path
+) -> None:
     tagged(monkeypatch)
     with pytest.raises(EncoderUnavailableError, match=r"me/tiny \(open_clip_model.safetensors"):
         get_encoder("clip:tiny-clip/web", device="cpu")

@@ -54,7 +54,9 @@ def test_precision_by_any_name() -> None:
             choose_dtype(wrong)
 
 
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("x"), RuntimeError("MPS backend out of memory"), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("x"), RuntimeError("MPS backend out of memory"), MemoryError()]
+)
 def test_out_of_memory_halves_the_batch_and_goes_on(error: Exception) -> None:
     sizes = []
 

@@ -120,7 +120,9 @@ def test_out_of_memory_halves_the_batch(maker: Maker, pictures: list[Array], mon
     assert np.abs(rows_of(encoder, pictures) - expected).max() < 1e-5
 
 
-def test_an_image_that_never_fits_is_nan_alone(maker: Maker, pictures: list[Array], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_never_fits_is_nan_alone(
+    maker: Maker, pictures: list[Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = maker()
     stacked = ImageTower.pictures
 

@@ -15,8 +15,6 @@ from PIL import Image
 pytest.importorskip("tpips", reason='pip install "assetscore[tpips]"')
 
 import torch
-from test_weights import DAMAGED, damaged, put_in_cache
-from tiny_models import save_backbone, save_tpips
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders.tpips import TPIPS, PixelBudget, fit, picture
@@ -24,6 +22,9 @@ from assetscore.encoders.tpips_load import REPOSITORIES, say_licence
 from assetscore.encoders.tpips_rerank import Reranker
 from assetscore.errors import EncoderUnavailableError, FactorError, UsageError, WeightsError
 from assetscore.images import composite, load
+
+from .test_weights import DAMAGED, damaged, put_in_cache
+from .tiny_models import save_backbone, save_tpips
 
 Array = np.ndarray[Any, Any]
 FACTORS = ["art style", "ruby sword", "overall"]
@@ -90,7 +91,7 @@ SHAPES = [(16, 16), (1, 1), (8, 16), (16, 8), (17, 16), (24, 24), (20, 30), (64,
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_processor_resamples_nothing(encoder: TPIPS, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
+def test_the_processor_resamples_nothing(encoder: TPIPS, shape: tuple[int, int]) -> None:
     """The patches that reach the model hold the texture's colours and the matte, and no other value."""
     from assetscore.encoders.tpips_shared_prefix import backbone_inputs
 
@@ -270,7 +271,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path, checkpoint: P
     folder = copy_of(checkpoint, tmp_path / "other")
     state = torch.load(checkpoint / "model.pt", weights_only=True)
     torch.save(drifted(state)[how], folder / "model.pt")
-    with pytest.raises(WeightsError, match="model.pt"):
+    with pytest.raises(WeightsError, match=r"model\.pt"):
         made(folder)
 
 
@@ -278,7 +279,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path, checkpoint: P
 def test_a_damaged_checkpoint_is_refused_and_runs_nothing(tmp_path: Path, checkpoint: Path, name: str) -> None:
     folder = copy_of(checkpoint, tmp_path / "other")
     (folder / "model.pt").write_bytes(damaged(tmp_path)[name].read_bytes())
-    with pytest.raises(WeightsError, match="model.pt"):
+    with pytest.raises(WeightsError, match=r"model\.pt"):
         made(folder)
     assert not (tmp_path / "run").exists()
 
@@ -291,7 +292,7 @@ def test_a_damaged_checkpoint_is_refused_and_runs_nothing(tmp_path: Path, checkp
         ("{}", "must be JSON"),
         ('{"model": "x"}', "must be JSON"),
         ('{"model": {"type": "early_fusion"}}', "'embedding' is needed"),
-        ('{"model": {"type": "embedding", "backbone_family": "other", "name": "."}}', "config.json or its backbone"),
+        ('{"model": {"type": "embedding", "backbone_family": "other", "name": "."}}', "config.json of the checkpoint"),
     ],
 )
 def test_a_wrong_config_is_named(tmp_path: Path, checkpoint: Path, config: str, message: str) -> None:
@@ -348,7 +349,7 @@ def test_the_hubs_checkpoint_and_revision_are_used_from_the_cache(
 
 
 def test_a_checkpoints_own_processor_is_used(tmp_path: Path, checkpoint: Path) -> None:
-    from tiny_models import qwen_processor
+    from .tiny_models import qwen_processor
 
     folder = copy_of(checkpoint, tmp_path / "other")
     config = (folder / "config.json").read_text()
