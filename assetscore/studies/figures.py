@@ -44,15 +44,13 @@ def plot_alpha(sweep: Sweep) -> Figure:
         _used(ax, sweep.alpha, f"used: {sweep.alpha:g}")
         count = f", {sweep.voted[name]} textures with a majority" if votes else f", {sweep.assets} assets"
         ax.set_title(f"{name} check{count}", fontsize=10)
-        if len({cell.undecided for cell in cells}) > 1:
-            ax.annotate(
-                "not filled: some textures have\nno verdict, since a category\nholds too few references",
-                (0.02, 0.02), xycoords="axes fraction", fontsize=7.5, color=GREY,
-            )  # fmt: skip
         ax.set_xlabel("alpha: share of the game's own art that may be rejected")
         _shares(ax)
     axes[0].set_ylabel("share")
-    _legend(figure, axes[0], 4)
+    if len({cell.undecided for cell in cells}) > 1:
+        text = "not filled: some textures have no verdict, a category holds too few references"
+        axes[0].plot([], [], "o", color=GREY, mfc="white", markersize=5, label=text)
+    _legend(figure, axes[0], 2)
     return figure
 
 
