@@ -42,7 +42,7 @@ def make(
     drawn = make_study(read_results(results), Profile.load(profile), folder, n, seed)
     if as_json:
         return print_json({"folder": str(folder), "assets": [row.asset_id for row in drawn]})
-    out(f"{len(drawn)} textures of {len({row.group for row in drawn})} groups in {folder}")
+    out(f"textures: {len(drawn)}, groups: {len({row.group for row in drawn})}, in {folder}")
     return None
 
 
@@ -93,7 +93,7 @@ def export(
         return print_json([{name: getattr(vote, name) for name in names} for vote in votes])
     if target is None:
         sys.stdout.write(votes_csv(votes))
-    remark(f"{len(votes)} answers of {raters} raters" + (f" in {target}" if target is not None else ""))
+    remark(f"answers: {len(votes)}, raters: {raters}" + (f" in {target}" if target is not None else ""))
     return None
 
 
