@@ -103,6 +103,7 @@ def coherence(
     encoder: Annotated[str, typer.Option(help="See `assetscore encoders`.")] = DEFAULT_ENCODER,
     k: Annotated[int, typer.Option(help="Nearest others to compare with.", min=1)] = Config.k,
     show: Annotated[int, typer.Option(help="How many of the odd ones to list.", min=1)] = 20,
+    page: Annotated[Path | None, typer.Option(help="HTML page with the pictures, the odd ones first.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score a set of textures against itself, for a game without vanilla art; the odd ones out first."""
@@ -112,7 +113,13 @@ def coherence(
     items = walk_folder(folder, (), "")
     if not items:
         raise UsageError(f"{folder}: there is no image file")
-    result = run([(item.asset_id, item.path) for item in items], encoder, k=k)
+    paths = {item.asset_id: item.path for item in items}
+    result = run(paths.items(), encoder, k=k)
+    if page is not None:
+        from .page import write_coherence_page
+
+        write_coherence_page(result, paths, page, f"{folder.name} against itself")
+        remark(f"page: {page}")
     if as_json:
         print_json(result.to_dict())
     else:

@@ -252,8 +252,12 @@ def test_coherence_lists_the_odd_one_first(run, tmp_path):
     for i in range(8):
         Image.fromarray(art(rng, centre, 20)).save(tmp_path / "set" / f"{i}.png")
     Image.new("RGB", (8, 8), (255, 0, 255)).save(tmp_path / "set" / "odd.png")
-    code, out, _ = run("study", "coherence", tmp_path / "set")
+    code, out, _ = run("study", "coherence", tmp_path / "set", "--page", tmp_path / "page.html")
     assert code == 0
+    text = (tmp_path / "page.html").read_text()
+    assert text.count("<figure") == text.count("data:image/png") == 9
+    assert text.index("odd.png") < text.index("0.png")
+    assert str(tmp_path) not in text
     assert out.splitlines()[2].endswith("odd.png")
     (tmp_path / "set" / "broken.png").write_bytes(b"x")
     code, out, err = run("study", "coherence", tmp_path / "set", "--json")
