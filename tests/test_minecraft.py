@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -323,6 +325,23 @@ def test_odd_names(tmp_path):
     for number, name in enumerate(places):
         key = f"ruby:item/{name if name.endswith('.PNG') else name[:-4]}"
         assert (found[key].texture.pixels == art(number)).all()
+
+
+def test_names_that_no_table_or_terminal_should_see(tmp_path):
+    folder = tmp_path / A / "textures/item"
+    folder.mkdir(parents=True)
+    for number, name in enumerate([b"\xff\xfe.png", b"two\nlines.png", b"\x1b[31mred.png"]):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(png(number))
+    (tmp_path / A / "models/item").mkdir(parents=True)
+    surrogate = '{"parent": "item/generated", "textures": {"layer0": "ruby:item/\\ud800\\u001b"}}'
+    (tmp_path / A / "models/item/a.json").write_text(surrogate)
+    submission = minecraft.read(tmp_path)
+    assert len(submission.assets) == 4
+    for asset in submission.assets:
+        assert (asset.id + asset.path + asset.reason).isprintable()
+        (asset.id + asset.path).encode()
+    pixels = {asset.texture.pixels.tobytes() for asset in submission.assets if asset.origin == "own"}
+    assert pixels == {art(number).tobytes() for number in range(3)}
 
 
 def test_unreadable_pictures_cost_one_row_each(tmp_path):

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from ..errors import ArchiveError, ImageError
 from ..images import Texture, load
 from .archives import open_tree
-from .base import Asset, Requests, Submission, Use
+from .base import Asset, Requests, Submission, Use, printable
 from .csharp import ClassDeclaration, declarations
 from .terraria_classes import Registered, registered
 from .terraria_content import references
@@ -85,7 +85,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     try:
         mods = _mods(path, limits, opened, notes)
         for mod in mods:
-            found = {asset.id: asset for asset in _assets(mod, notes)}
+            listed = (asset.of_group(mod.group, bool(mod.group)) for asset in _assets(mod, notes))
+            found = {asset.id: asset for asset in listed}
             assets += found.values()
             if not found:
                 notes.append(f"{mod.group or mod.tree.label}: registers no textures")
@@ -95,7 +96,9 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         raise
     ordered = tuple(sorted(assets, key=lambda asset: asset.id))
     closers = tuple(each.close for each in opened)
-    return Submission("terraria", os.fspath(path), ordered, tuple(notes), closers).with_requests(requests)
+    return Submission("terraria", os.fspath(path), ordered, tuple(map(printable, notes)), closers).with_requests(
+        requests
+    )
 
 
 def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], notes: list[str]) -> list[Mod]:
@@ -169,9 +172,9 @@ def _assets(mod: Mod, notes: list[str]) -> Iterator[Asset]:
             else:
                 bare[sheet] = Asset(sheet, "other", "sprite", "missing", reason=f"{entry.name} needs it as {suffix}")
     for image, file in images.items():
-        yield _grouped(mod, _own(mod, image, file, taken.get(image), known=bool(entries)))
+        yield _own(mod, image, file, taken.get(image), known=bool(entries))
     for asset_id in sorted(bare.keys() - images.keys()):
-        yield _grouped(mod, bare[asset_id])
+        yield bare[asset_id]
 
 
 def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, known: bool) -> Asset:
@@ -190,15 +193,6 @@ def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, 
             use, reason = "unreferenced", "lies beside build.txt, as the mod's icons do"
     loader = partial(_load, mod, file, category, count, cell, suffix if category == "other" else "")
     return Asset(image, category, use, "own", None, mod.prefix + file, reason, loader=loader)
-
-
-def _grouped(mod: Mod, asset: Asset) -> Asset:
-    if not mod.group:
-        return asset
-    return Asset(
-        f"{mod.group}!{asset.id}", asset.category, asset.use, asset.origin, None, asset.path, asset.reason, mod.group,
-        asset.loader,
-    )  # fmt: skip
 
 
 def _images(mod: Mod) -> dict[str, str]:
