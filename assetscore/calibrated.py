@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import calibration
 from .calibration import Rule
@@ -32,6 +33,8 @@ class Calibration:
     factor: str
     top: NDArray[np.float64] = field(repr=False)
     groups: NDArray[np.int64] = field(repr=False)
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
+    """Thresholds and sorted scores already asked for."""
 
     @cached_property
     def n(self) -> int:
@@ -54,14 +57,21 @@ class Calibration:
 
     def threshold(self, alpha: float, k: int, rule: Rule = "conformal") -> float | None:
         """tau, or None where there are too few references for this alpha."""
-        scores = self.scores(k)
-        return calibration.threshold(scores, alpha, rule, groups=self.groups) if scores.size else None
+        key = (alpha, self.k_eff(k), rule)
+        if key not in self._known:
+            scores = self.scores(k)
+            self._known[key] = calibration.threshold(scores, alpha, rule, groups=self.groups) if scores.size else None
+        tau: float | None = self._known[key]
+        return tau
 
-    def p_value(self, similarity: float, k: int) -> float:
-        """The share of references that score no better, as a valid p-value."""
-        scores = self.scores(k)
-        groups = self.groups if scores.size else None
-        return float(calibration.p_values(scores, similarity, groups=groups))
+    def p_values(self, similarities: ArrayLike, k: int) -> NDArray[np.float64]:
+        """The share of references that score no better, as valid p-values; any shape."""
+        key = self.k_eff(k)
+        if key not in self._known:
+            scores = self.scores(k)
+            self._known[key] = calibration.PValues(scores, self.groups if scores.size else None)
+        p: NDArray[np.float64] = self._known[key](similarities)
+        return p
 
     def interval(self, alpha: float, k: int, confidence: float = 0.95) -> tuple[float, float]:
         """An order-statistic interval for the quantile that tau estimates."""

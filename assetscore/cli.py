@@ -10,6 +10,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,12 +18,14 @@ import typer
 
 from .config import DEFAULT_ENCODER, DEFAULT_PROFILE, Config
 from .errors import AssetscoreError
+from .studies.cli import register
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from .profile import Profile
     from .results import Score
+    from .scorer import Scorer
     from .table import ResultTable
 
 app = typer.Typer(
@@ -31,6 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help starts in half the time
 )
 profile_app = typer.Typer(help="Build, show and list profiles: what assets are scored against.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
@@ -81,14 +85,13 @@ def batch(
     ] = None,
     requests: Annotated[str | None, typer.Option(help='"ids": the words of each id are its request.')] = None,
     format: Annotated[str, typer.Option(help="Summary on stdout: text, markdown, csv or latex.")] = "text",
+    intervals: Annotated[bool, typer.Option(help="Show 95 % Wilson intervals beside the rates.")] = False,
     alpha: AlphaOption = None,
     k: KOption = None,
     rule: RuleOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score every texture of submissions and print the summary table."""
-    from dataclasses import replace
-
     from .batch import find_assets, run
     from .factors import words_of_id
 
@@ -105,7 +108,7 @@ def batch(
         _fail(f"nothing to score: no image file in {', '.join(map(str, sources))}")
     with _bar("Scoring", len(items)) as progress:
         table = run(scorer, items, progress=progress)
-    _output(table, scorer.profile, out, by, format, as_json, title=f"{len(items)} assets")
+    _output(table, scorer, out, by, format, as_json, intervals, title=f"{len(items)} assets")
     _exit([row.both_pass for row in table])
 
 
@@ -121,7 +124,7 @@ def demo(
     scorer = _scorer(profile, None, None, None)
     with _bar("Scoring", None) as progress:
         result = run_demo(scorer, progress)
-    _output(result.table, scorer.profile, out, "group", "text", as_json, "Demo submissions", extra=result.to_dict())
+    _output(result.table, scorer, out, "group", "text", as_json, True, "Demo submissions", extra=result.to_dict())
     if not as_json:
         console = _stdout()
         console.print()
@@ -186,9 +189,9 @@ def profile_build(
 ) -> None:
     """Embed and calibrate a reference set, and save it as a profile."""
     from .factors import OBJECT, STYLE
+    from .folders import data_folder
     from .profile import Profile
     from .references import ReferenceSet
-    from .store import data_folder
 
     readers = {
         None: ReferenceSet.from_folder,
@@ -222,16 +225,16 @@ def profile_show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a profile holds and the thresholds it sets."""
+    from .folders import find_profile
     from .profile import Profile
-    from .store import find
 
-    _show(Profile.load(profile), find(profile), as_json)
+    _show(Profile.load(profile), find_profile(profile), as_json)
 
 
 @profile_app.command("list")
 def profile_list(as_json: JsonOption = False) -> None:
     """List the profiles that can be loaded by name."""
-    from .store import named_profiles
+    from .folders import named_profiles
 
     found = {name: str(path) for name, path in named_profiles().items()}
     if as_json:
@@ -240,7 +243,10 @@ def profile_list(as_json: JsonOption = False) -> None:
         _stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) -> Any:
+register(app)
+
+
+def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) -> Scorer:
     from .scorer import Scorer
 
     return Scorer.load(profile, alpha=alpha, k=k, rule=rule)  # type: ignore[arg-type]  # Config checks the rule
@@ -248,29 +254,34 @@ def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) 
 
 def _output(
     table: ResultTable,
-    profile: Profile,
+    scorer: Scorer,
     out: Path | None,
     by: str,
     format: str,
     as_json: bool,
+    intervals: bool,
     title: str,
     extra: dict[str, Any] | None = None,
 ) -> None:
     """The summary on stdout, and everything in the folder `out`."""
     from .report import render, write_report
-    from .summary import summarise
+    from .summary import leave_one_out_row, summarise
 
-    summary = summarise(table, by, profile)
+    profile, config = scorer.profile, scorer.config
+    judged: dict[str, Any] = {"alpha": config.alpha, "k": config.k, "rule": config.rule}
+    groups = summarise(replace(table, profile=None), by)
+    summary = [leave_one_out_row(profile, **judged), *groups]
+    shown = render(summary, format, intervals=intervals)  # type: ignore[arg-type]  # render checks it
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         table.write(out / "results.parquet")
         table.write(out / "results.csv")
-        (out / "summary.csv").write_text(render(summary, "csv"), encoding="utf-8")
-        write_report(table, out / "report.html", profile=profile, title=title)
+        (out / "summary.csv").write_text(render(summary, "csv", intervals=True), encoding="utf-8")
+        write_report(table, out / "report.html", profile=profile, title=title, by=by, **judged)
     if as_json:
         _print_json({"summary": [row.to_dict() for row in summary], "rows": table.to_dicts(), **(extra or {})})
     else:
-        sys.stdout.write(render(summary, format).rstrip() + "\n")  # type: ignore[arg-type]
+        sys.stdout.write(shown.rstrip() + "\n")
 
 
 def _show(profile: Profile, folder: Path, as_json: bool) -> None:

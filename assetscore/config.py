@@ -57,7 +57,7 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Config:
-        return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
     @property
     def fingerprint(self) -> str:

@@ -1,5 +1,5 @@
-"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are told
-apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
+"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are
+told apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from .batch import run
 from .errors import ReferenceSetError
+from .folders import shipped_folder
 from .images import Texture, load
 from .profile import Profile
 from .scorer import Item, Scorer
-from .store import shipped_folder
 from .studies.agreement import auroc
 from .table import ResultTable
 
 __all__ = ["DemoResult", "run_demo"]
 
-OWN, FOREIGN = "own art", "foreign art"
+OWN, FOREIGN, NEAR = "own art", "foreign art", "foreign art, near in style"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def demo_items(folder: Path) -> list[Item]:
                 request=row["object_words"] or None,
                 asset_id=row["file"],
                 path=str(folder / row["file"]),
-                group=OWN if row["expected"] == "pass" else FOREIGN,
+                group=OWN if row["expected"] == "pass" else NEAR if row["hard"] == "yes" else FOREIGN,
             )
             for row in csv.DictReader(file)
         ]

@@ -20,11 +20,12 @@ from .calibration import Rule
 from .config import DEFAULT_ENCODER, Config
 from .embedding import checked, embed_references
 from .encoders.base import Encoder, TwoStageEncoder, get_encoder
-from .errors import EmbeddingError, ProfileMismatchError, UnknownCategoryError
+from .errors import EmbeddingError, ProfileMismatchError, UnknownCategoryError, UsageError
 from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
 from .neighbours import lpips_rows
 from .references import Reference, ReferenceSet
+from .vectors import cached_vectors
 
 __all__ = ["Profile"]
 
@@ -100,7 +101,8 @@ class Profile:
         Args:
             references: the game's own textures.
             encoder: a name for `get_encoder`, or an Encoder.
-            factors: the style factor, then the semantic one, then any others to prepare.
+            factors: the style factor, then the semantic one, then any others to prepare. An encoder that ignores
+                factors gets the first only.
             k, alpha, rule, families: see `Config`.
             name: default the reference set's.
             progress: called with (references done, all of them).
@@ -109,7 +111,11 @@ class Profile:
         """
         encoder = get_encoder(encoder)
         config = Config(k=k, alpha=alpha, rule=rule, families=families)
+        if not factors:
+            raise UsageError("a profile needs at least its style factor, got no factors")
         factors = check_factors(factors)
+        if not encoder.conditional:
+            factors = factors[:1]
         parts, all_features = embed_references(encoder, [r.texture for r in references], factors, progress)
         bad = ~np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts.values()])
         if bad.any():
@@ -264,8 +270,6 @@ class Profile:
         return f"<Profile {self.name!r}: {counts}; encoder {self.encoder_name}>"
 
     def _embed_category(self, category: str, factor: str) -> Vectors:
-        from .store import cached_vectors
-
         def embed() -> Vectors:
             textures = [reference.texture for reference in self.by_category[category]]
             return embed_references(self.encoder, textures, (factor,))[0][factor]
@@ -275,7 +279,8 @@ class Profile:
             assert isinstance(encoder, TwoStageEncoder)
             vectors = checked(encoder, encoder.condition(self._features[category], (factor,))[factor])
         else:
-            vectors = cached_vectors(self, category, factor, embed)
+            parts = (self.encoder_fingerprint, self.references.fingerprint, category, factor)
+            vectors = cached_vectors(parts, len(self.by_category[category]), embed)
         bad = ~np.isfinite(vectors).all(axis=1)
         if bad.any():
             raise EmbeddingError(

@@ -261,20 +261,22 @@ class Scorer:
         references = profile.search_rows(profile.vectors(category, factor), query=False)
         found = knn_mean(queries, references, calibration.top.shape[1])
         ids = [reference.id for reference in profile.by_category[category]]
-        ends = np.cumsum([len(part) for part in vectors])
-        for pending, end, part in zip(pendings, ends, vectors, strict=True):
-            own = slice(end - len(part), end)
-            top = found.similarities[own].mean(axis=0)
-            similarity = float(top[:k].mean())
+        parts = np.split(np.arange(len(queries)), np.cumsum([len(part) for part in vectors])[:-1])
+        tops = np.stack([found.similarities[rows].mean(axis=0) for rows in parts])
+        similarities = tops[:, :k].mean(axis=1)
+        if profile.metric == "cosine":
+            similarities = similarities.clip(-1.0, 1.0)
+        p_values = calibration.p_values(similarities, config.k)
+        for pending, rows, top, similarity, p in zip(pendings, parts, tops, similarities, p_values, strict=True):
             if not isfinite(similarity):
                 continue
             judged = replace(
                 getattr(pending.score, check),
                 factor=factor,
-                similarity=similarity if profile.metric == "lpips" else min(1.0, max(-1.0, similarity)),
+                similarity=float(similarity),
                 threshold=tau,
-                p_value=calibration.p_value(similarity, config.k),
-                neighbours=_nearest(found.ids[own], found.similarities[own], ids, k),
+                p_value=float(p),
+                neighbours=_nearest(found.ids[rows], found.similarities[rows], ids, k),
                 top=tuple(top.tolist()),
             )
             pending.score = replace(pending.score, **{check: judged})
@@ -366,12 +368,16 @@ def _nearest(
     ids: NDArray[np.int64], similarities: NDArray[np.float64], names: Sequence[str], k: int
 ) -> tuple[Neighbour, ...]:
     """The k nearest references over all frames, each once, at its best similarity."""
+    if len(ids) == 1:
+        return tuple(
+            Neighbour(names[i], s) for i, s in zip(ids[0, :k].tolist(), similarities[0, :k].tolist(), strict=True)
+        )
     best: dict[int, float] = {}
-    for id, similarity in zip(ids.ravel().tolist(), similarities.ravel().tolist(), strict=True):
-        if id >= 0:
-            best[id] = max(similarity, best.get(id, -np.inf))
+    for i, similarity in zip(ids.ravel().tolist(), similarities.ravel().tolist(), strict=True):
+        if i >= 0:
+            best[i] = max(similarity, best.get(i, -np.inf))
     ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    return tuple(Neighbour(names[id], similarity) for id, similarity in ordered)
+    return tuple(Neighbour(names[i], similarity) for i, similarity in ordered)
 
 
 def _in_words(checks: Sequence[FactorScore]) -> str:
@@ -380,7 +386,8 @@ def _in_words(checks: Sequence[FactorScore]) -> str:
     for check in checks:
         if check.margin is None or check.p_value is None:
             continue
-        verb = "like" if check.margin >= 0 else "unlike"
-        share = max(0.0, check.p_value - 1 / (check.n + 1))
-        words.append(f"{verb} the references in {check.factor}: as close as or closer than {share:.0%} of them")
+        share = f"{max(0.0, check.p_value - 1 / (check.n + 1)):.0%} of the references are as far from the others"
+        words.append(
+            f"fits in {check.factor}: {share}" if check.margin >= 0 else f"does not fit in {check.factor}: {share}"
+        )
     return "; ".join(words)

@@ -65,7 +65,7 @@ class Row:
             group=score.group,
             path=score.path,
             status=score.status,
-            reason=score.reason,
+            reason="; ".join(filter(None, (score.reason, *score.flags))),
             style_s=style.similarity,
             style_tau=style.threshold,
             style_margin=style.margin,
@@ -231,7 +231,7 @@ def _rejudged(row: Row, profile: Profile, config: Any) -> Row:
             f"{check}_s": similarity,
             f"{check}_tau": tau,
             f"{check}_margin": None if tau is None else similarity - tau,
-            f"{check}_p": calibration.p_value(similarity, config.k),
+            f"{check}_p": float(calibration.p_values(similarity, config.k)),
         }
     status: Status = row.status if row.status in FAILING else ("scored" if calibrated else "uncalibrated")
     style = judge(status, changes["style_s"], changes["style_tau"])

@@ -48,7 +48,7 @@ class TestTheScore:
             assert check.threshold == pytest.approx(tau, abs=1e-9)
             assert check.margin == pytest.approx(S - tau, abs=1e-9)
             assert check.p_value == pytest.approx((1 + sum(s <= S for s in loo)) / 41)
-            assert check.passed is (S >= tau)
+            assert check.passed is (tau <= S)
             assert [n.reference for n in check.neighbours] == [id for _, id in similarities[:5]]
             assert (check.k, check.alpha, check.n, check.rule) == (5, 0.15, 40, "conformal")
             assert list(check.top) == pytest.approx([s for s, _ in similarities[:20]], abs=1e-9)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -228,7 +228,7 @@ def compare_encoders(
     votes: Votes,
     first: Iterable[Row],
     second: Iterable[Row],
-    question: Literal["style", "object"] = "style",
+    question: str = "style",
     *,
     level: float = 0.95,
     resamples: int = 2000,
@@ -289,6 +289,17 @@ def _question(
     scored = decided & np.isfinite(scores)
     judged = decided & np.array([getattr(row, pass_column) is not None for row in rows], dtype=bool)
     passed = [bool(getattr(row, pass_column)) for row, use in zip(rows, judged, strict=True) if use]
+    area, boot = (
+        auroc_delong(scores[scored], result.labels[scored], level),
+        auroc_bootstrap(scores[scored], result.labels[scored], level, resamples, seed),
+    )
+    verdicts = verdict_agreement(passed, result.labels[judged])
+    if decided.any() and not scored.any():  # an encoder that ignores the question's text, usually
+        reason = f"none of the {int(decided.sum())} assets with a majority has a score"
+        area, boot = replace(area, reason=reason), replace(boot, reason=reason)
+    if decided.any() and not judged.any():
+        reason = f"none of the {int(decided.sum())} assets with a majority has a verdict"
+        verdicts = replace(verdicts, reason=reason)
     decisive = np.where(ratings == 0.5, np.nan, ratings)
     return QuestionAgreement(
         question=question,
@@ -300,9 +311,9 @@ def _question(
         undecided=result.undecided,
         without_score=int((decided & ~scored).sum()),
         without_verdict=int((decided & ~judged).sum()),
-        auroc=auroc_delong(scores[scored], result.labels[scored], level),
-        auroc_bootstrap=auroc_bootstrap(scores[scored], result.labels[scored], level, resamples, seed),
-        verdicts=verdict_agreement(passed, result.labels[judged]),
+        auroc=area,
+        auroc_bootstrap=boot,
+        verdicts=verdicts,
         raw=raw_agreement(decisive),
         alpha=krippendorff_bootstrap(decisive, "nominal", level, resamples, seed),
         alpha_unsure=krippendorff_bootstrap(ratings, "nominal", level, resamples, seed),

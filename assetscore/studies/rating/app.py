@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtraError, UsageError
+from ..pictures import Picture
 from ..votes import ANSWERS, QUESTIONS
 from .store import Rater, Store
-from .study import Item, Picture, Study, item_factor
+from .study import LARGE, Item, Study
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -71,7 +73,7 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
             rater=who,
             item=item,
             token=tokens[item.asset_id],
-            sides=item.picture.sides(item_factor(item.picture)),
+            sides=item.picture.sides(item.picture.factor(LARGE)),
             small=item.picture.sides(factor),
             panel=[(token, picture.sides(factor)) for token, picture in panels[item.category].items()],
             panel_side=PANEL_SIDE,
@@ -174,14 +176,24 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     return app
 
 
-def serve(study: Study, store: Store, host: str = "127.0.0.1", port: int = 8000, threads: int = 8) -> None:
+def serve(
+    study: Study,
+    store: Store,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    threads: int = 8,
+    ready: Callable[[str], None] | None = None,
+) -> None:
     """Serve a study until interrupted.
 
     Args:
         study, store: what is shown, and where answers go.
         host: the address to listen on. The default is reached from this machine only; any other lets everyone who can
             reach it take part, under any name.
-        port: the port; 0 takes a free one. The address is logged.
+        port: the port; 0 takes a free one.
+        threads: requests answered at once.
+        ready: called with the page's address once it can be opened.
 
     Raises:
         MissingExtraError: Flask or waitress is not installed.
@@ -199,9 +211,8 @@ def serve(study: Study, store: Store, host: str = "127.0.0.1", port: int = 8000,
     if host not in LOOPBACK:
         logger.warning("everyone who can reach %s can take part in this study", host)
     shown = f"[{host}]" if ":" in host else host
-    logger.info(
-        "rating page: http://%s:%s  (%d textures; Ctrl-C ends it)", shown, server.effective_port, len(study.items)
-    )
+    if ready is not None:
+        ready(f"http://{shown}:{server.effective_port}")
     try:
         server.run()
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,30 +12,16 @@ import numpy as np
 
 from ...errors import ImageError, ManifestError
 from ...images import Texture, load
+from ..pictures import Picture, picture_of
 from ..strict_csv import read_rows
 
-__all__ = ["Item", "Picture", "Study", "read_study"]
+__all__ = ["Item", "Study", "read_study"]
 
 SUFFIXES = (".png", ".gif", ".webp", ".jpg", ".jpeg")
 PANEL_SIZE = 24
 """Pictures of the game's own art beside each texture."""
 LARGE, SMALL = 256, 64
 """Pixels to which the rated texture and a typical panel picture are enlarged."""
-FRAME_MS = 150
-"""Milliseconds a frame of an animated texture is shown."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One picture as the page shows it: PNG bytes made from the canonical pixels, never a stranger's file as it is."""
-
-    png: bytes = field(repr=False)
-    width: int
-    height: int
-
-    def sides(self, factor: int) -> tuple[int, int]:
-        """(width, height) when every pixel is drawn factor x factor."""
-        return self.width * factor, self.height * factor
 
 
 @dataclass(frozen=True)
@@ -68,11 +53,6 @@ class Study:
         panel = self.panels[category]
         side = float(np.median([max(picture.width, picture.height) for picture in panel]))
         return max(1, int(SMALL // max(side, 1)))
-
-
-def item_factor(picture: Picture) -> int:
-    """The integer by which a rated texture is enlarged."""
-    return max(1, LARGE // max(picture.width, picture.height))
 
 
 def read_study(folder: str | os.PathLike[str], references: str | os.PathLike[str] | None = None) -> Study:
@@ -158,17 +138,3 @@ def _panel(art: Path, category: str) -> tuple[Picture, ...]:
     # by content, not by name: the choice is random to the eye and the same on every machine
     chosen = sorted(textures, key=lambda digest: hashlib.sha256(digest.encode()).digest())[:PANEL_SIZE]
     return tuple(picture_of(textures[digest]) for digest in chosen)
-
-
-def picture_of(texture: Texture) -> Picture:
-    """A Texture as a PNG; one that moves in the game moves here too, its frames one after the other."""
-    from PIL import Image
-
-    frames = [Image.fromarray(frame.pixels) for frame in texture.frames]
-    file = io.BytesIO()
-    moves = len({frame.size for frame in frames}) == 1 and len(frames) > 1
-    if moves:
-        frames[0].save(file, "PNG", save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
-    else:
-        frames[0].save(file, "PNG")
-    return Picture(file.getvalue(), *frames[0].size)
