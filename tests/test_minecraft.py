@@ -509,7 +509,7 @@ def test_a_real_mod_and_its_jar_have_the_same_rows(mods, tmp_path):
     jar = tmp_path / "farmersdelight.jar"
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for root in (farmers / "src/generated/resources", farmers / "src/main/resources"):
-            for file in sorted(root.rglob("*")):
+            for file in sorted(path for path in root.rglob("*") if path.is_file()):
                 archive.write(file, file.relative_to(root).as_posix())
     with minecraft.read(jar) as packed:
         assert rows(packed) == rows(submission)

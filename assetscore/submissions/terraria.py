@@ -7,9 +7,10 @@ mods, its path does.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import translate
 from functools import cached_property, partial
 
 from ..errors import ArchiveError, ImageError
@@ -28,6 +29,8 @@ __all__ = ["CATEGORIES", "read", "references"]
 
 CATEGORIES = ("item", "projectile", "tile", "npc")
 """Those that have references. The others are wall, buff, dust, gore and other."""
+MAX_PATTERNS = 100
+"""Of buildIgnore, and characters in each: an author has a handful."""
 NOT_BUILT = ("bin/", "obj/", "Properties/", ".vs/")
 LOADED_FOLDERS = ("gores", "backgrounds")
 """What lies under these the game loads by itself, without a class."""
@@ -55,7 +58,7 @@ class Mod:
         ignored = _ignored(self)
         start = len(self.prefix)
         inner = (name[start:] for name in self.tree.names if name.startswith(self.prefix))
-        return tuple(n for n in inner if not n.startswith(NOT_BUILT) and not any(fnmatch(n, p) for p in ignored))
+        return tuple(name for name in inner if not name.startswith(NOT_BUILT) and not ignored.fullmatch(name))
 
     def read(self, name: str) -> bytes:
         return self.tree.read(self.prefix + name)
@@ -216,20 +219,19 @@ def _classes(mod: Mod, notes: list[str]) -> Iterator[ClassDeclaration]:
                 notes.append(f"passed over: {error}")
 
 
-def _ignored(mod: Mod) -> list[str]:
-    """The patterns of build.txt's buildIgnore."""
-    if f"{mod.prefix}build.txt" not in mod.tree:
-        return []
+def _ignored(mod: Mod) -> re.Pattern[str]:
+    """What matches a name that build.txt's buildIgnore lists; without one, nothing."""
     try:
         text = mod.read("build.txt").decode("utf-8-sig", "replace")
     except ImageError:
-        return []
+        text = ""
     patterns = []
     for line in text.splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "buildIgnore":
             patterns += [pattern.strip().replace("\\", "/") for pattern in value.split(",") if pattern.strip()]
-    return patterns[:1000]
+    short = (pattern for pattern in patterns[:MAX_PATTERNS] if len(pattern) <= MAX_PATTERNS)
+    return re.compile("|".join(map(translate, short)) or "(?!)")
 
 
 def _below_root(path: str, names: set[str]) -> str:
