@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -325,6 +327,23 @@ def test_odd_names(tmp_path):
         assert (found[key].texture.pixels == art(number)).all()
 
 
+def test_names_that_no_table_or_terminal_should_see(tmp_path):
+    folder = tmp_path / A / "textures/item"
+    folder.mkdir(parents=True)
+    for number, name in enumerate([b"\xff\xfe.png", b"two\nlines.png", b"\x1b[31mred.png"]):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(png(number))
+    (tmp_path / A / "models/item").mkdir(parents=True)
+    surrogate = '{"parent": "item/generated", "textures": {"layer0": "ruby:item/\\ud800\\u001b"}}'
+    (tmp_path / A / "models/item/a.json").write_text(surrogate)
+    submission = minecraft.read(tmp_path)
+    assert len(submission.assets) == 4
+    for asset in submission.assets:
+        assert (asset.id + asset.path + asset.reason).isprintable()
+        (asset.id + asset.path).encode()
+    pixels = {asset.texture.pixels.tobytes() for asset in submission.assets if asset.origin == "own"}
+    assert pixels == {art(number).tobytes() for number in range(3)}
+
+
 def test_unreadable_pictures_cost_one_row_each(tmp_path):
     broken = {
         "empty": b"",
@@ -490,7 +509,7 @@ def test_a_real_mod_and_its_jar_have_the_same_rows(mods, tmp_path):
     jar = tmp_path / "farmersdelight.jar"
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for root in (farmers / "src/generated/resources", farmers / "src/main/resources"):
-            for file in sorted(root.rglob("*")):
+            for file in sorted(path for path in root.rglob("*") if path.is_file()):
                 archive.write(file, file.relative_to(root).as_posix())
     with minecraft.read(jar) as packed:
         assert rows(packed) == rows(submission)

@@ -70,6 +70,9 @@ TEXTURES = {
     "constant": ("Path", "own"),
     "of another class": ("Assets.Folder + Letter", "own"),
     "of another class, fully named": ('RubyMod.Assets.Folder + "A"', "own"),
+    "of a class around it": ("Around", "own"),
+    "of an imported class": ("Imported + Letter", "own"),
+    "cast": ('"RubyMod/Art/" + (string)"A"', "own"),
     "nameof": ('nameof(RubyMod) + "/Art/" + nameof(A)', "own"),
     "typeof": ('$"{nameof(RubyMod)}/Art/{typeof(A).Name}"', "own"),
     "mod name": ('$"{Mod.Name}/Art/A"', "own"),
@@ -93,15 +96,21 @@ TEXTURES = {
 def test_overridden_textures_are_evaluated(tmp_path, name, form):
     expression, origin = TEXTURES[name]
     source = f"""
+    using static RubyMod.Imports;
     namespace RubyMod.Items;
-    class Gem : ModItem {{
-        const string Path = "RubyMod/Art/" + Letter;
-        static readonly string Letter = "A";
-        public override string Texture {form.format(expression)}
+    class Outer {{
+        const string Around = "RubyMod/Art/A";
+        class Gem : ModItem {{
+            const string Path = "RubyMod/Art/" + Letter;
+            static readonly string Letter = "A";
+            public override string Texture {form.format(expression)}
+        }}
     }}
     class Other : ModItem {{ public override string Texture => "RubyMod/Art/A"; }}
     """
-    assets = b'namespace RubyMod; static class Assets { public const string Folder = "RubyMod/Art/"; }'
+    assets = b"""namespace RubyMod;
+    static class Assets { public const string Folder = "RubyMod/Art/"; }
+    static class Imports { public static string Imported => Assets.Folder; }"""
     found = rows(terraria.read(mod(tmp_path, source, ("Art/A",), **{"Assets.cs": assets})))
     expected = {"Art/A": ("item", "sprite", "own")}
     if origin != "own":
@@ -338,6 +347,13 @@ def test_what_build_txt_ignores_is_not_in_the_mod(tmp_path):
     ignore = b"buildIgnore = *.csproj, Drafts\\*, obj\\*, *_old.png\n"
     images = ("Items/Gem", "Drafts/Gem2", "obj/Gem3", "bin/Gem4", "Items/Gem_old")
     assert set(rows(terraria.read(mod(tmp_path, "", images, **{"build.txt": ignore})))) == {"Items/Gem"}
+
+
+def test_a_hostile_build_txt_ends_soon(tmp_path):
+    patterns = ", ".join(["*a" * 45 + str(i) for i in range(5000)]).encode()
+    images = {f"Items/{'a' * 60}{i}.png": b"" for i in range(2000)}
+    path = mod(tmp_path, **{"build.txt": b"buildIgnore = " + patterns, **images})
+    soon_and_small(lambda: terraria.read(path), seconds=3)
 
 
 def test_a_built_mod_with_its_sources_is_read_by_its_classes(tmp_path):
