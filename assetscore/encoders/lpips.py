@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import EncoderUnavailableError, UsageError, WeightsError
 from ..images import MATTE
+from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower
 from ._weights import PROBE_SECONDS, read_state_dict, within
@@ -102,6 +103,11 @@ class LPIPS(ImageTower):
             scale = (weight / positions).sqrt().view(1, -1, 1, 1)
             parts.append((layer / (norm + EPSILON) * scale).flatten(1))
         return torch.cat(parts, dim=1)
+
+
+def make(argument: str = "", **options: Any) -> LPIPS:
+    """What `get_encoder("lpips...")` gives."""
+    return by_name(LPIPS, "lpips", argument, options)
 
 
 def trunk_file(trunk: str) -> Path:

@@ -3,6 +3,6 @@
 `submissions.minecraft.read(path)` and `submissions.terraria.read(path)` return a `Submission`.
 """
 
-from .base import Asset, Submission, words
+from .base import Asset, Submission
 
-__all__ = ["Asset", "Submission", "words"]
+__all__ = ["Asset", "Submission"]

@@ -80,7 +80,7 @@ def test_offline_the_repository_and_file_are_named(
 
 
 def test_names_are_parsed(tiny_clip: Path) -> None:
-    assert parse_name("ViT-B-32//a/b.pt?rank=3") == ("ViT-B-32", "/a/b.pt", {"rank": "3"})
+    assert parse_name("ViT-B-32//a/b.pt") == ("ViT-B-32", "/a/b.pt")
     for name, message in {
         "": "as in 'clip:ViT-B-32/openai', got ''",
         "ViT-B32/openai": "got 'ViT-B32'; near are: .*ViT-B-32",
@@ -92,8 +92,9 @@ def test_names_are_parsed(tiny_clip: Path) -> None:
     for query, message in {
         "conditioning=clay": "conditioning must be",
         "rank=0": "rank must be",
-        "rank=x": "rank must be",
-        "mode=fast": "got mode",
+        "rank=x": "rank must be a whole number",
+        "quickgelu=yes": "quickgelu must be true or false",
+        "mode=fast": "no option 'mode'; it has: weights, conditioning",
     }.items():
         with pytest.raises(UsageError, match=message):
             get_encoder(f"clip:tiny-clip/{tiny_clip}?{query}")

@@ -217,6 +217,12 @@ def test_what_changes_the_numbers_changes_the_fingerprint(checkpoint: Path, back
     assert made(checkpoint, batch_size=2).fingerprint == prints[0]
 
 
+def test_the_name_makes_the_encoder_again(checkpoint: Path) -> None:
+    encoder = made(checkpoint, shared_prefix=True, min_pixels=9000, batch_size=3)
+    assert encoder.name == f"tpips:{checkpoint}?dtype=fp32&min_pixels=9000&shared_prefix=true"
+    assert get_encoder(encoder.name, device="cpu").fingerprint == encoder.fingerprint
+
+
 def test_bf16_stays_close(checkpoint: Path, encoder: TPIPS, pictures: list[Array]) -> None:
     exact = encoder.embed(pictures, ["art style"])["art style"]
     rough = made(checkpoint, dtype="bf16").embed(pictures, ["art style"])["art style"]
