@@ -18,6 +18,7 @@ import typer
 
 from .config import DEFAULT_ENCODER, DEFAULT_PROFILE, Config
 from .errors import AssetscoreError
+from .studies.cli import register
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help starts in half the time
 )
 profile_app = typer.Typer(help="Build, show and list profiles: what assets are scored against.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
@@ -187,9 +189,9 @@ def profile_build(
 ) -> None:
     """Embed and calibrate a reference set, and save it as a profile."""
     from .factors import OBJECT, STYLE
+    from .folders import data_folder
     from .profile import Profile
     from .references import ReferenceSet
-    from .store import data_folder
 
     readers = {
         None: ReferenceSet.from_folder,
@@ -223,22 +225,25 @@ def profile_show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a profile holds and the thresholds it sets."""
+    from .folders import find_profile
     from .profile import Profile
-    from .store import find
 
-    _show(Profile.load(profile), find(profile), as_json)
+    _show(Profile.load(profile), find_profile(profile), as_json)
 
 
 @profile_app.command("list")
 def profile_list(as_json: JsonOption = False) -> None:
     """List the profiles that can be loaded by name."""
-    from .store import named_profiles
+    from .folders import named_profiles
 
     found = {name: str(path) for name, path in named_profiles().items()}
     if as_json:
         return _print_json(found)
     for name, path in found.items():
         _stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
+
+
+register(app)
 
 
 def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) -> Scorer:

@@ -25,6 +25,7 @@ from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
 from .neighbours import lpips_rows
 from .references import Reference, ReferenceSet
+from .vectors import cached_vectors
 
 __all__ = ["Profile"]
 
@@ -269,8 +270,6 @@ class Profile:
         return f"<Profile {self.name!r}: {counts}; encoder {self.encoder_name}>"
 
     def _embed_category(self, category: str, factor: str) -> Vectors:
-        from .store import cached_vectors
-
         def embed() -> Vectors:
             textures = [reference.texture for reference in self.by_category[category]]
             return embed_references(self.encoder, textures, (factor,))[0][factor]
@@ -280,7 +279,8 @@ class Profile:
             assert isinstance(encoder, TwoStageEncoder)
             vectors = checked(encoder, encoder.condition(self._features[category], (factor,))[factor])
         else:
-            vectors = cached_vectors(self, category, factor, embed)
+            parts = (self.encoder_fingerprint, self.references.fingerprint, category, factor)
+            vectors = cached_vectors(parts, len(self.by_category[category]), embed)
         bad = ~np.isfinite(vectors).all(axis=1)
         if bad.any():
             raise EmbeddingError(

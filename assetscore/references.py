@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import ImageError, ManifestError, ReferenceSetError
 from .images import Asset, Texture, load
@@ -112,9 +112,9 @@ class ReferenceSet:
 
     @classmethod
     def from_textures(
-        cls, items: Iterable[tuple[str, str, Asset | Texture]], name: str = "references", **columns: str
+        cls, items: Iterable[tuple[str, str, Asset | Texture]], name: str = "references", **columns: Any
     ) -> ReferenceSet:
-        """From (id, category, asset) triples; an asset is anything `images.load` takes.
+        """From (id, category, asset) triples, assets as `images.load` takes them; `columns` go to every Reference.
 
         Raises:
             ImageError: an asset cannot be read.
@@ -150,7 +150,13 @@ class ReferenceSet:
                     continue
                 first = kept.setdefault(
                     (whole.category, frame.content_hash),
-                    replace(whole, id=id, texture=frame, sheet=whole.sheet or whole.id, frame=-1 if single else number),
+                    replace(
+                        whole,
+                        id=id,
+                        texture=frame,
+                        sheet=whole.sheet or whole.id,
+                        frame=whole.frame if single else number,
+                    ),
                 )
                 if first.id != id:
                     doubles.setdefault(first.id, []).append(id)
@@ -201,20 +207,26 @@ class ReferenceSet:
     @classmethod
     def from_minecraft(cls, path: str | os.PathLike[str], name: str | None = None) -> ReferenceSet:
         """From a client jar, a resource pack or an assets folder: see `submissions.minecraft.references`."""
-        from .submissions import minecraft
+        from .submissions.minecraft import references
 
-        return cls._from_game(minecraft.references(path), name or Path(path).name)
+        # An animated texture counts once; a sheet's frames (Terraria) count each.
+        return cls._from_game(references(path), name or Path(path).name, animations=True)
 
     @classmethod
     def from_terraria(cls, path: str | os.PathLike[str], name: str | None = None) -> ReferenceSet:
         """From the game's Content/Images or a folder of extracted PNGs: see `submissions.terraria.references`."""
-        from .submissions import terraria
+        from .submissions.terraria import references
 
-        return cls._from_game(terraria.references(path), name or Path(path).name)
+        return cls._from_game(references(path), name or Path(path).name)
 
     @classmethod
-    def _from_game(cls, records: Iterable[ReferenceRecord], name: str) -> ReferenceSet:
-        return cls.build((Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words) for r in records), name)
+    def _from_game(cls, records: Iterable[ReferenceRecord], name: str, *, animations: bool = False) -> ReferenceSet:
+        def reference(r: ReferenceRecord) -> Reference:
+            number = r.id.removeprefix(f"{r.group}#") if animations else ""
+            frame = int(number) if number.isdigit() else -1
+            return Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words, frame=frame)
+
+        return cls.build(map(reference, records), name)
 
 
 def _because(skipped: list[tuple[str, str]]) -> str:

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,14 +27,13 @@ from . import __version__, atlas
 from .calibrated import Calibration
 from .calibration import rank
 from .config import Config
-from .errors import ImageError, ProfileCorruptError, ProfileError, ProfileNotFoundError, UsageError
+from .errors import ImageError, ProfileCorruptError, ProfileError, UsageError
+from .folders import find_profile
 from .images import Texture
 from .profile import Profile
 from .references import Reference, ReferenceSet
 
-__all__ = ["cached_vectors", "data_folder", "find", "load", "named_profiles", "save", "shipped_folder"]
-
-log = logging.getLogger(__name__)
+__all__ = ["load", "save", "thresholds"]
 
 SCHEMA = 1
 MAX_JSON_BYTES = 256 * 1024 * 1024
@@ -70,7 +68,7 @@ def load(profile: str | os.PathLike[str]) -> Profile:
         ProfileNotFoundError: neither; where was looked is said.
         ProfileCorruptError: a file is missing, changed, or of an unknown schema; the part is named.
     """
-    folder = find(profile)
+    folder = find_profile(profile)
     described = _read_json(folder / "profile.json")
     if not isinstance(described, dict) or described.get("schema") != SCHEMA:
         found = described.get("schema") if isinstance(described, dict) else None
@@ -86,84 +84,6 @@ def load(profile: str | os.PathLike[str]) -> Profile:
         return _assemble(folder, described)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ImageError, UsageError) as error:
         raise ProfileCorruptError(f"{folder}: {type(error).__name__}: {error}") from error
-
-
-def find(profile: str | os.PathLike[str]) -> Path:
-    """The folder of a profile given as a path or by name."""
-    path = Path(profile)
-    if (path / "profile.json").is_file():
-        return path
-    name = os.fspath(profile)
-    looked = [str(path)]
-    if name and name not in (".", "..") and "/" not in name and os.sep not in name:
-        for root in (data_folder(), shipped_folder()):
-            if (root / name / "profile.json").is_file():
-                return root / name
-            looked.append(str(root / name))
-    names = ", ".join(sorted(named_profiles())) or "none"
-    raise ProfileNotFoundError(f"profile {name!r}: no profile.json in {' or '.join(looked)}; known by name: {names}")
-
-
-def named_profiles() -> dict[str, Path]:
-    """Every profile that can be loaded by name, and its folder; the user's own come before shipped ones."""
-    found: dict[str, Path] = {}
-    for root in (data_folder(), shipped_folder()):
-        for file in sorted(root.glob("*/profile.json")) if root.is_dir() else ():
-            found.setdefault(file.parent.name, file.parent)
-    return found
-
-
-def data_folder() -> Path:
-    """Where the user's own profiles are looked for by name: ASSETSCORE_HOME, or the platform's data folder."""
-    import platformdirs
-
-    home = os.environ.get("ASSETSCORE_HOME")
-    return Path(home) / "profiles" if home else Path(platformdirs.user_data_dir("assetscore", False)) / "profiles"
-
-
-def cache_folder() -> Path:
-    """Where what was computed later is kept: ASSETSCORE_HOME, or the platform's cache folder."""
-    import platformdirs
-
-    home = os.environ.get("ASSETSCORE_HOME")
-    return Path(home) / "cache" if home else Path(platformdirs.user_cache_dir("assetscore", False))
-
-
-def shipped_folder(part: str = "calibration") -> Path:
-    """The installed package's data: "calibration" or "references"; in an editable install the repository's."""
-    package = Path(__file__).parent
-    installed = package / "_data" / part
-    return installed if installed.is_dir() else package.parent / part
-
-
-def cached_vectors(
-    profile: Profile, category: str, factor: str, compute: Callable[[], NDArray[np.float32]]
-) -> NDArray[np.float32]:
-    """Vectors of a category under a factor from the user's cache, or computed and put there.
-
-    The key is everything the numbers depend on, so a stale answer is impossible; a damaged file is computed again.
-    """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as load_tensors
-    from safetensors.numpy import save as save_tensors
-
-    parts = (str(SCHEMA), profile.encoder_fingerprint, profile.references.fingerprint, category, factor)
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    file = cache_folder() / "vectors" / f"{key}.safetensors"
-    n = len(profile.by_category[category])
-    try:
-        vectors = load_tensors(file.read_bytes())["vectors"]
-        if vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == n:
-            return vectors
-    except (OSError, SafetensorError, KeyError):
-        pass
-    vectors = compute()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(file, save_tensors({"vectors": np.ascontiguousarray(vectors)}))
-    except OSError as error:
-        log.warning("the cache cannot be written: %s", error)
-    return vectors
 
 
 def _described(profile: Profile, places: Sequence[atlas.Place]) -> dict[str, Any]:
@@ -332,12 +252,6 @@ def _lfs(path: Path) -> str:
     except OSError:
         return ""
     return ": this is a Git LFS pointer, run `git lfs pull`" if start.startswith(b"version https://git-lfs") else ""
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class Row:
             group=score.group,
             path=score.path,
             status=score.status,
-            reason=score.reason,
+            reason="; ".join(filter(None, (score.reason, *score.flags))),
             style_s=style.similarity,
             style_tau=style.threshold,
             style_margin=style.margin,

@@ -1,11 +1,11 @@
-"""What scoring costs beside decoding and embedding, what a whole sweep costs beside one search, and how fast things start.
+"""What scoring costs beside decoding and embedding, a whole sweep beside one search, and how fast things start.
 
     python benchmarks/scoring.py [--encoder pixelstats]
 
 Targets: scoring 2,000 textures from disk at most 1.15 times decoding and embedding the same files in the same batches;
 peak memory under 1 GB; all 7 x 5 cells of (alpha, k) for 15,456 references of width 128 at most 1.5 times one exact
-search for k = 21; `import assetscore` under 0.15 s, `assetscore --help` under 0.5 s. Ratios are medians of pairs measured
-in turn, in processor time, so that they hold on a noisy machine.
+search for k = 21; `import assetscore` under 0.15 s, `assetscore --help` under 0.5 s. Ratios are medians of pairs
+measured in turn, in processor time, so that they hold on a noisy machine.
 """
 
 from __future__ import annotations

@@ -10,13 +10,14 @@ import zipfile
 import zlib
 
 import pytest
-from makers_games import png, write_tree, zip_bytes
-from makers_limits import soon_and_small
 
 from assetscore.errors import ArchiveError, ImageError, UnreadableImageError, UsageError
 from assetscore.submissions import minecraft, terraria
 from assetscore.submissions.archives import ZipTree, inflate, open_tree, safe_name
 from assetscore.submissions.trees import FolderTree, Limits
+
+from .makers_games import png, write_tree, zip_bytes
+from .makers_limits import soon_and_small
 
 GEM = "assets/ruby/textures/item/gem.png"
 
@@ -53,7 +54,9 @@ def many_entries(count: int, stated: int | None = None) -> bytes:
     head = struct.pack("<4sHHHHHHIIIHHHHHII", b"PK\x01\x02", 20, 20, 0, 0, 0, 33, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0)
     directory = b"".join(head + b"%08d" % i for i in range(count))
     stated = count if stated is None else stated
-    end = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, stated & 0xFFFF, stated & 0xFFFF, len(directory), len(local), 0)
+    end = struct.pack(
+        "<4sHHHHIIH", b"PK\x05\x06", 0, 0, stated & 0xFFFF, stated & 0xFFFF, len(directory), len(local), 0
+    )
     return local + directory + end
 
 

@@ -21,8 +21,8 @@ from assetscore.errors import (
     UnknownCategoryError,
     UsageError,
 )
+from assetscore.folders import data_folder, named_profiles
 from assetscore.images import enlarge
-from assetscore.store import data_folder, named_profiles
 
 from .conftest import Conditional, sprite
 

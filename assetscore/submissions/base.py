@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from ..errors import ManifestError, UsageError
 from ..images import Texture, read_file
 
-__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use", "words"]
+__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use", "printable", "words"]
 
 Use = Literal["sprite", "flat", "uv", "entity", "unreferenced"]
 """How the game shows a texture. One that is shown in several ways has the first of these."""
@@ -27,7 +27,7 @@ USES: tuple[Use, ...] = ("sprite", "flat", "uv", "entity", "unreferenced")
 SCORED_USES: tuple[Use, ...] = ("sprite", "flat", "entity")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Asset:
     """One registered texture.
 
@@ -66,6 +66,16 @@ class Asset:
         """The distinct frames of `texture`, at least one; empty where there is no texture. Raises as `texture` does."""
         texture = self.texture
         return () if texture is None else texture.frames
+
+    def of_group(self, group: str, prefix: bool) -> Asset:
+        """The asset as one of a group, its id with the group's name in front where ids could meet; fit to be shown."""
+        return dataclasses.replace(
+            self,
+            id=printable(f"{group}!{self.id}" if prefix else self.id),
+            path=printable(self.path),
+            reason=printable(self.reason),
+            group=printable(group),
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,17 @@ class ReferenceRecord:
     texture: Texture
     group: str
     words: str
+
+
+def printable(text: str) -> str:
+    """A stranger's text without what could break a table, a terminal or an encoding: such characters are escaped.
+
+    >>> printable("gem" + chr(27) + "[31m"), printable("Grün 1")
+    ('gem\\\\x1b[31m', 'Grün 1')
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def words(asset_id: str) -> str:

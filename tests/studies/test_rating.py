@@ -259,6 +259,25 @@ def test_raters_at_once_lose_nothing(tmp_path):
         assert mine == {f"a{i}": "yes" if (i + number) % 2 else "no" for i in range(15)}
 
 
+def test_a_file_opened_by_many_at_once_is_made_once(tmp_path):
+    for attempt in range(10):
+        path, secrets, failures = tmp_path / f"{attempt}.sqlite", [], []
+
+        def work(path=path, secrets=secrets, failures=failures):
+            try:
+                secrets.append(Store(path).secret)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(set(secrets)) == 1
+
+
 KILLED = """
 import sys
 from assetscore.studies.rating.store import Store
@@ -310,6 +329,30 @@ def test_a_rater_from_the_first_page_to_the_votes_file(app, store, tmp_path):
     votes = read_votes(tmp_path / "votes.csv", known=[f"asset-{i}" for i in range(6)])
     assert len(votes.votes) == 12
     assert {(v.question, v.answer) for v in votes.votes} == set(BOTH.items())
+
+
+def test_raters_at_once_through_the_pages(app, store):
+    failures = []
+
+    def work(number):
+        try:
+            client = begin(app, f"rater {number}")
+            for _ in range(6):
+                assert answer(client, style=("yes", "no", "unsure")[number % 3], object="yes").status_code == 303
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    votes = store.votes()
+    assert len({(v.rater, v.asset, v.question) for v in votes}) == len(votes) == 10 * 6 * 2
+    for vote in votes:
+        if vote.question == "style":
+            assert vote.answer == ("yes", "no", "unsure")[int(vote.rater.split()[1]) % 3]
 
 
 def test_a_rater_comes_back_to_where_they_stopped(app, study, store):

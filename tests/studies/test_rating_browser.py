@@ -27,12 +27,12 @@ FLAGS = [
     "--disable-sync",
 ]
 SERVER = """
-import logging, sys
+import sys
 from assetscore.studies.rating.app import serve
 from assetscore.studies.rating.store import Store
 from assetscore.studies.rating.study import read_study
-logging.basicConfig(level=logging.INFO, format="%(message)s")
-serve(read_study(sys.argv[1]), Store(sys.argv[1] + "/answers.sqlite"), port=int(sys.argv[2]))
+folder, port = sys.argv[1], int(sys.argv[2])
+serve(read_study(folder), Store(folder + "/answers.sqlite"), port=port, ready=lambda url: print(url, flush=True))
 """
 
 
@@ -40,10 +40,10 @@ serve(read_study(sys.argv[1]), Store(sys.argv[1] + "/answers.sqlite"), port=int(
 def serving(folder, port=0, kill=False):
     """The server in a process of its own; yields its address."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(folder), str(port)], stderr=subprocess.PIPE, text=True, cwd=os.getcwd()
+        [sys.executable, "-c", SERVER, str(folder), str(port)], stdout=subprocess.PIPE, text=True, cwd=os.getcwd()
     )
     try:
-        for line in process.stderr:
+        for line in process.stdout:
             if found := re.search(r"http://\S+", line):
                 yield found.group()
                 break
@@ -52,7 +52,7 @@ def serving(folder, port=0, kill=False):
     finally:
         process.send_signal(signal.SIGKILL if kill else signal.SIGINT)
         process.wait(timeout=10)
-        process.stderr.close()
+        process.stdout.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,46 @@
+"""Vectors that were slow to make, kept in the user's cache: a category's references under a factor asked for later."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .folders import cache_folder, write_atomically
+
+__all__ = ["cached_vectors"]
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+
+
+def cached_vectors(parts: Sequence[str], rows: int, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Vectors from the cache, or computed and put there.
+
+    Args:
+        parts: everything the numbers depend on, so that a stale answer is impossible: the encoder's and the
+            references' fingerprints, category, factor.
+        rows: how many there must be; a damaged file is computed again.
+        compute: makes them.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load, save
+
+    key = hashlib.sha256("\0".join((str(SCHEMA), *parts)).encode()).hexdigest()
+    file = cache_folder() / "vectors" / f"{key}.safetensors"
+    try:
+        vectors = load(file.read_bytes())["vectors"]
+        if vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == rows:
+            return vectors
+    except (OSError, SafetensorError, KeyError):
+        pass
+    vectors = compute()
+    try:
+        write_atomically(file, save({"vectors": np.ascontiguousarray(vectors)}))
+    except OSError as error:
+        log.warning("the cache cannot be written: %s", error)
+    return vectors
