@@ -24,7 +24,11 @@ __all__ = ["ResultTable", "Row"]
 
 @dataclass(frozen=True)
 class Row:
-    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict."""
+    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict.
+
+    `group` is the model of a benchmark's submission, `task` what the submission answers; `use` is how the game shows the
+    texture, where a mod was read. The last two are empty for plain files.
+    """
 
     asset_id: str
     game: str = ""
@@ -53,6 +57,8 @@ class Row:
     top_sem: tuple[float, ...] = ()
     encoder: str = ""
     profile: str = ""
+    task: str = ""
+    use: str = ""
 
     @classmethod
     def from_score(cls, score: Score) -> Row:
@@ -86,6 +92,8 @@ class Row:
             top_sem=() if semantic is None else semantic.top,
             encoder=score.encoder,
             profile=score.profile,
+            task=score.task,
+            use=score.use,
         )
 
     @property
@@ -97,6 +105,8 @@ class Row:
 COLUMNS = tuple(field_.name for field_ in fields(Row))
 _LISTS = ("nearest", "top_style", "top_sem")
 _FLOATS = tuple(f"{check}_{name}" for check in ("style", "sem") for name in ("s", "tau", "margin", "p"))
+_LATER = ("task", "use")
+"""Columns that older results lack."""
 _BOOLS = ("style_pass", "sem_pass", "both_pass", "borderline")
 
 
@@ -255,6 +265,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def _read_row(record: dict[str, Any], line: int, path: Path) -> Row:
+    record = {**dict.fromkeys(_LATER, ""), **record}
     missing = [name for name in COLUMNS if name not in record]
     if missing:
         raise ManifestError(f"{path}: no results table: column {missing[0]!r} is missing")

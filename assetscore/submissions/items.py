@@ -47,6 +47,7 @@ def items(
             game=submission.game,
             status=_STATUS.get(asset.origin),
             reason=asset.reason if asset.origin != "own" else "",
+            use=asset.use,
         )
 
 
