@@ -280,4 +280,3 @@ class CachedEncoder(_Described, Encoder):
 def _of_one_width(found: dict[bytes, Vectors]) -> dict[bytes, Vectors]:
     """Nothing where rows differ in length: no encoder gives that, so what stored them was none we know."""
     return found if len({row.size for row in found.values()}) <= 1 else {}
-

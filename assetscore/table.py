@@ -26,8 +26,8 @@ __all__ = ["ResultTable", "Row"]
 class Row:
     """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict.
 
-    `group` is the model of a benchmark's submission, `task` what the submission answers; `use` is how the game shows the
-    texture, where a mod was read. The last two are empty for plain files.
+    `group` is the model of a benchmark's submission, `task` what the submission answers; `use` is how the game shows
+    the texture, where a mod was read. The last two are empty for plain files.
     """
 
     asset_id: str
@@ -180,16 +180,22 @@ class ResultTable:
         """Write as Parquet, CSV or JSON, by the ending; in CSV, lists are JSON texts and None is empty."""
         path = Path(path)
         if path.suffix == ".parquet":
-            import pyarrow as pa
             import pyarrow.parquet as pq
 
-            pq.write_table(pa.Table.from_pylist(self.to_dicts(), schema=_arrow_schema()), path)
+            pq.write_table(self.to_arrow(), path)
         elif path.suffix == ".csv":
             path.write_text(self.to_csv(), encoding="utf-8", newline="")
         elif path.suffix == ".json":
             path.write_text(json.dumps(self.to_dicts(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         else:
             raise UsageError(f"results are written as .parquet, .csv or .json, got {path.name!r}")
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow Table. Half of a surrogate pair, from a file name in another encoding, becomes "?"."""
+        import pyarrow as pa
+
+        records = [{name: _encodable(value) for name, value in record.items()} for record in self.to_dicts()]
+        return pa.Table.from_pylist(records, schema=_arrow_schema())
 
     def to_csv(self) -> str:
         """The rows as CSV text."""
@@ -254,6 +260,10 @@ def _rejudged(row: Row, profile: Profile, config: Any) -> Row:
     if status != row.status:
         changes["reason"] = "" if status == "scored" else "too few references for this alpha"
     return replace(row, **changes)
+
+
+def _encodable(value: Any) -> Any:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) and not value.isascii() else value
 
 
 def _csv_cell(value: Any) -> Any:

@@ -76,6 +76,7 @@ class CopyIndex:
                 self._by_hash.setdefault(frame.native_hash, reference.id)
                 self._by_shape.setdefault(frame.native.shape[:2], []).append((reference.id, frame))
         self._stacks: dict[tuple[int, ...], Packed] = {}
+        self._outlines: dict[tuple[int, ...], dict[bytes, list[tuple[str, Texture]]]] = {}
         self._colours: dict[str, _Colours] = {}
 
     def find(self, texture: Texture) -> Copy | None:
@@ -110,7 +111,7 @@ class CopyIndex:
         if shape not in self._stacks:
             self._stacks[shape] = np.stack([_packed(texture.native) for _, texture in same_shape])
         stack, own = self._stacks[shape], _packed(pixels)
-        changed = (stack != own).sum(axis=1)
+        changed = np.count_nonzero(stack != own, axis=1)
         best = int(changed.argmin())
         visible = int(((stack[best] != 0) | (own != 0)).sum())
         if changed[best] > MAX_CHANGED * visible:
@@ -121,13 +122,22 @@ class CopyIndex:
         own = _packed(pixels)
         visible = own != 0
         colours = np.unique(own[visible]).size
-        for reference, texture in self._by_shape.get(pixels.shape[:2], ()):
+        for reference, texture in self._outlined(pixels.shape[:2]).get(visible.tobytes(), ()):
             key = texture.native_hash
             if key not in self._colours:
                 self._colours[key] = _Colours.of(_packed(texture.native))
             if self._colours[key].explain(own, visible, colours):
                 return Copy(reference, "recoloured")
         return None
+
+    def _outlined(self, shape: tuple[int, ...]) -> dict[bytes, list[tuple[str, Texture]]]:
+        """The references of a shape by what of them is visible: a recoloured copy keeps that."""
+        if shape not in self._outlines:
+            outlines: dict[bytes, list[tuple[str, Texture]]] = {}
+            for reference, texture in self._by_shape.get(shape, ()):
+                outlines.setdefault((_packed(texture.native) != 0).tobytes(), []).append((reference, texture))
+            self._outlines[shape] = outlines
+        return self._outlines[shape]
 
 
 @dataclass(frozen=True)
