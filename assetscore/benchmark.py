@@ -62,7 +62,7 @@ def run_benchmark(
     uses: Iterable[Use] = SCORED_USES,
     copies: bool = True,
     cache: EmbeddingCache | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int, int], None] | None = None,
 ) -> BenchmarkRun:
     """Score submissions one after another. What is wrong with one is a row or a note, never the end.
 
@@ -74,7 +74,7 @@ def run_benchmark(
         uses: which textures of mods.
         copies: flag near copies of references.
         cache: keeps embeddings between runs.
-        progress: called with the number of entries and of assets done, as they grow.
+        progress: called with the number of entries done, of assets done, and of assets found so far, as they grow.
 
     Raises:
         UsageError: no scorer for a game, or an unknown game or use.
@@ -95,9 +95,9 @@ def run_benchmark(
         part = read_part(parts, key) if parts is not None else None
         if part is None:
 
-            def tell(done: int, number: int = number, before: int = assets) -> None:
+            def tell(done: int, found: int, number: int = number, before: int = assets) -> None:
                 if progress is not None:
-                    progress(number - 1, before + done)
+                    progress(number - 1, before + done, before + found)
 
             part = runner.score(entry, game, requests, tell)
             if parts is not None:
@@ -107,9 +107,9 @@ def run_benchmark(
         parts_done.append(part)
         assets += len(part.rows)
         if progress is not None:
-            progress(number, assets)
+            progress(number, assets, assets)
     rows = tuple(row for part in parts_done for row in part.rows)
-    used = {game: runner.scorer(game) for game in dict.fromkeys(row.game for row in rows)}
+    used = {game: runner.scorer(game or None) for game in dict.fromkeys(row.game for row in rows)}
     notes = [
         f"{entry.prefix.rstrip('/') or entry.path}: {note}"
         for entry, part in zip(entries, parts_done, strict=True)
@@ -147,7 +147,7 @@ class _Runner:
         return key_of(__version__, *judged, *named, ",".join(self.uses), str(self.copies), asked, found)
 
     def score(
-        self, entry: Entry, game: str | None, requests: Mapping[str, str] | str, progress: Callable[[int], None]
+        self, entry: Entry, game: str | None, requests: Mapping[str, str] | str, progress: Callable[[int, int], None]
     ) -> Part:
         scorer = self.scorer(game)
         index = self._prepare(scorer)
@@ -169,11 +169,12 @@ class _Runner:
             except Exception as error:  # whatever a stranger's files make of a reader: the others go on
                 if isinstance(error, (UsageError, ManifestError)) and not entry.task:
                     raise
-                return self._refused(scorer, entry, error)
+                return self._refused(scorer, entry, game or "", error)
             try:
-                table = run(scorer, _named(source.items, entry, game or "", source.layout), progress=progress)
+                named = _named(source.items, entry, game or "", source.layout)
+                table = run(scorer, named, progress=lambda done: progress(done, source.total))
             except (ArchiveError, OSError) as error:
-                return self._refused(scorer, entry, error)
+                return self._refused(scorer, entry, game or "", error)
         notes = list(source.notes)
         ids = {row.asset_id for row in table}
         unknown = [id for id in requests if entry.prefix + id not in ids] if isinstance(requests, Mapping) else []
@@ -194,13 +195,12 @@ class _Runner:
             self._indexes[id(profile)] = CopyIndex(profile.references)
         return self._indexes[id(profile)]
 
-    def _refused(self, scorer: Scorer, entry: Entry, error: Exception) -> Part:
+    def _refused(self, scorer: Scorer, entry: Entry, game: str, error: Exception) -> Part:
         """One row for a submission that is not there or cannot be read: it fails, and counts as one asset."""
         known = isinstance(error, (AssetscoreError, OSError))
         reason = str(error) if known else f"{entry.path}: {type(error).__name__}: {error}"
         log.log(logging.INFO if known else logging.ERROR, "%s", reason, exc_info=None if known else error)
         failure = UnreadableImageError(reason) if entry.path.exists() else MissingImageError(reason)
-        game = entry.game if entry.game in ("minecraft", "terraria") else ""
         item = Item(failure, "", asset_id=entry.prefix + entry.path.name, path=str(entry.path), group=entry.group)
         return Part(
             run(scorer, [replace(item, game=game, task=entry.task)]).rows, (f"the submission cannot be read: {reason}",)
