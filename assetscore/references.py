@@ -138,13 +138,16 @@ class ReferenceSet:
         left_out = list(skipped)
         seen: set[str] = set()
         for whole in sorted(references, key=lambda r: (r.category, r.id)):
-            if whole.id in seen:
-                raise ReferenceSetError(f"reference id {whole.id!r} comes twice")
-            seen.add(whole.id)
+            if not whole.category or not whole.category.isprintable():
+                raise ReferenceSetError(f"a category must be a printable text, got {whole.category!r}")
             frames = whole.texture.frames
+            ids = [whole.id] if len(frames) == 1 else [f"{whole.id}#{number}" for number in range(len(frames))]
+            twice = seen.intersection(ids)
+            if twice:
+                raise ReferenceSetError(f"reference id {min(twice)!r} comes twice")
+            seen.update(ids)
             for number, frame in enumerate(frames):
-                single = len(frames) == 1
-                id = whole.id if single else f"{whole.id}#{number}"
+                single, id = len(frames) == 1, ids[number]
                 if frame.is_empty:
                     left_out.append((id, "empty: nothing visible"))
                     continue
