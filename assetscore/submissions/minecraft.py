@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..errors import ImageError, ReferenceSetError, UnreadableImageError
+from ..factors import words_of_id
 from ..images import Texture, load
 from .archives import open_tree
-from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, printable, words
+from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, printable
 from .jsonfiles import DamagedJson, parse_json
 from .minecraft_layout import Container, Resource, containers, resources
 from .minecraft_models import Model, model_ids, resolve, textures_within
@@ -42,8 +43,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         limits: what an archive may ask.
 
     Returns:
-        One asset a texture, by id. Of a folder of archives the ids begin with the archive's name and a "!". A jar or
-        data pack without textures gives an empty submission, and a note.
+        One asset a texture, by id. Of a folder of several jars and packs the ids begin with its name and a "!". A jar
+        or data pack without textures gives an empty submission, and a note.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -104,7 +105,7 @@ def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
             for number, frame in enumerate(frames):
                 frame_id = f"{texture_id}#{number}" if len(frames) > 1 else texture_id
                 count += 1
-                yield ReferenceRecord(frame_id, category, frame, texture_id, words(texture_id))
+                yield ReferenceRecord(frame_id, category, frame, texture_id, words_of_id(texture_id))
     if not count:
         raise ReferenceSetError(f"{tree.label}: holds no item, block or entity texture of the namespace minecraft")
 
