@@ -239,6 +239,17 @@ def test_a_folder_of_jars_and_packs(tmp_path):
         assert any("broken.zip" in note for note in submission.notes)
 
 
+@pytest.mark.parametrize("place", ["mod.jar", "mods/mod.jar", "pack/assets", "libs/mod.jar"])
+def test_a_folder_of_one(tmp_path, place):
+    if place.endswith(".jar"):
+        write_tree(tmp_path, {place: zip_bytes(mod()), "readme.txt": b""})
+    else:
+        write_tree(tmp_path / "pack", {**mod(), "pack.mcmeta": b"{}"})
+    with minecraft.read(tmp_path) as submission:
+        assert rows(submission) == ({} if place.startswith("libs") else EXPECTED)
+        assert {asset.group for asset in submission.assets} <= {""}
+
+
 def test_a_jar_without_textures_is_a_valid_empty_result(tmp_path):
     path = tmp_path / "data.jar"
     path.write_bytes(zip_bytes({"data/ruby/recipes/gem.json": b"{}", "fabric.mod.json": b"{}"}))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assetscore import submissions
 from assetscore.errors import ArchiveError, ReferenceSetError, UsageError
 from assetscore.images import enlarge
 from assetscore.references import ReferenceSet
@@ -391,6 +392,28 @@ def test_a_zip_of_a_source_tree(tmp_path):
     with terraria.read(tmp_path / "repo.zip") as submission:
         assert rows(submission) == {"Items/Gem": ("item", "sprite", "own")}
         assert submission.assets[0].texture.size == (16, 16)
+
+
+def test_the_game_is_told_by_what_marks_a_mod(tmp_path):
+    source = mod(tmp_path, "", ("Items/Gem",))
+    packed = tmp_path / "repo.zip"
+    packed.write_bytes(zip_bytes({"mod-main/build.txt": b"", "mod-main/Items/Gem.png": png(1)}))
+    built = tmp_path / "built" / "a.tmod"
+    write_tree(built.parent, {"a.tmod": tmod({"Items/Gem.rawimg": rawimg(art(1))})})
+    jar = tmp_path / "mod.jar"
+    jar.write_bytes(zip_bytes({"assets/ruby/textures/item/gem.png": png(1)}))
+    for path, game in ((source, "terraria"), (packed, "terraria"), (built, "terraria"), (built.parent, "terraria"),
+                       (jar, "minecraft")):  # fmt: skip
+        with submissions.read(path, requests="ids") as submission:
+            assert submission.game == game
+            assert [asset.request for asset in submission.assets] == ["gem"]
+    with submissions.read(source, "minecraft") as submission:
+        assert (submission.game, submission.assets) == ("minecraft", ())
+    with pytest.raises(UsageError, match="game"):
+        submissions.read(source, "doom")
+    for path in (tmp_path / "nowhere", 17):
+        with pytest.raises(UsageError, match="path"):
+            submissions.read(path)
 
 
 def test_nothing_to_read(tmp_path):

@@ -123,7 +123,7 @@ class Submission:
             asked: Mapping[str, str] = {asset.id: words_of_id(asset.id) for asset in self.assets}
         else:
             asked = requests if isinstance(requests, Mapping) else read_task(requests)
-        assets = tuple(dataclasses.replace(asset, request=asked.get(asset.id)) for asset in self.assets)
+        assets = tuple(dataclasses.replace(asset, request=asked.get(asset.id) or None) for asset in self.assets)
         return dataclasses.replace(self, assets=assets)
 
     def close(self) -> None:

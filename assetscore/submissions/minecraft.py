@@ -43,8 +43,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         limits: what an archive may ask.
 
     Returns:
-        One asset a texture, by id. Of a folder of archives the ids begin with the archive's name and a "!". A jar or
-        data pack without textures gives an empty submission, and a note.
+        One asset a texture, by id. Of a folder of several jars and packs the ids begin with its name and a "!". A jar
+        or data pack without textures gives an empty submission, and a note.
 
     Raises:
         UsageError: there is nothing at `path`.

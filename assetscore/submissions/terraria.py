@@ -25,7 +25,7 @@ from .terraria_paths import category_by_path, equip_suffix
 from .tmod import TmodTree, is_tmod_name, rawimg
 from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["CATEGORIES", "read", "references"]
+__all__ = ["CATEGORIES", "is_mod", "read", "references"]
 
 CATEGORIES = ("item", "projectile", "tile", "npc")
 """Those that have references. The others are wall, buff, dust, gore and other."""
@@ -102,6 +102,19 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     return Submission("terraria", os.fspath(path), ordered, tuple(map(printable, notes)), closers).with_requests(
         requests
     )
+
+
+def is_mod(path: str | os.PathLike[str]) -> bool:
+    """Is this a mod of Terraria, or a folder of them: a .tmod, or a tree with a build.txt at its root or one below?
+
+    Raises:
+        UsageError: there is nothing at `path`.
+        ArchiveError: a damaged or hostile archive.
+    """
+    if isinstance(path, (str, os.PathLike)) and (is_tmod_name(os.fspath(path)) or _starts_with(path, b"TMOD")):
+        return True
+    with open_tree(path) as tree:
+        return any(is_tmod_name(n) or (n.count("/") <= 1 and n.rpartition("/")[2] == "build.txt") for n in tree.names)
 
 
 def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], notes: list[str]) -> list[Mod]:
