@@ -152,7 +152,7 @@ class TestRun:
             ("", "beta", "swords", "beta/swords/item/a.png", "item", "scored", ""),
             ("", "beta", "swords", "beta/swords/item/c.png", "item", "unreadable", ""),
         ]
-        assert list(done.games) == ["terraria", "minecraft", ""]
+        assert list(done.games) == ["minecraft", "terraria", ""]
         assert "beta/gems: no textures to score" in done.notes
         alone = scorer.score(sprite(2004), "item")
         (row,) = (r for r in done.table if r.asset_id.endswith("gem_2004"))

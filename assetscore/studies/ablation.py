@@ -79,7 +79,7 @@ def ablation(
         if name not in groups:
             raise UsageError(f"no results of {name!r}; there are: {', '.join(groups)}")
     found = []
-    for game in dict.fromkeys(row.game for row in listed):
+    for game in sorted({row.game for row in listed}, key=lambda game: (not game, game)):
         one, other = ([row for row in listed if (row.game, row.group) == (game, name)] for name in (first, second))
         if not one or not other:
             continue
