@@ -78,6 +78,10 @@ KINDS: dict[str, tuple[str, Make]] = {
     "folder of tmods": ("terraria", lambda root: write_tree(root / "built", {"a.tmod": BUILT, "b.tmod": BUILT})),
     "folder": ("folder", lambda root: write_tree(root / "mine", FOLDER)),
     "empty folder": ("folder", lambda root: write_tree(root / "none", {"x/y": b""})),
+    "folder with an archive": (
+        "folder",
+        lambda root: write_tree(root / "mine", {**FOLDER, "all.zip": zip_bytes(MOD), "old.tmod": BUILT}),
+    ),
     "textures by category": ("folder", lambda root: write_tree(root / "t", {"textures/item/a.png": png(1)})),
     "csv": ("manifest", lambda root: write_tree(root, {"m.csv": b"path,category\n"}) / "m.csv"),
     "jsonl": ("manifest", lambda root: write_tree(root, {"m.JSONL": b""}) / "m.JSONL"),
