@@ -45,7 +45,7 @@ Vectors = NDArray[np.float32]
 
 def default_path() -> Path:
     """The cache file in the user's cache folder."""
-    from .store import cache_folder
+    from .folders import cache_folder
 
     return cache_folder() / "embeddings.sqlite"
 

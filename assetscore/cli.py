@@ -147,9 +147,9 @@ def profile_build(
 ) -> None:
     """Embed and calibrate a reference set, and save it as a profile."""
     from .factors import OBJECT, STYLE
+    from .folders import data_folder
     from .profile import Profile
     from .references import ReferenceSet
-    from .store import data_folder
 
     readers = {
         None: ReferenceSet.from_folder,
@@ -183,16 +183,16 @@ def profile_show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a profile holds and the thresholds it sets."""
+    from .folders import find_profile
     from .profile import Profile
-    from .store import find
 
-    _show(Profile.load(profile), find(profile), as_json)
+    _show(Profile.load(profile), find_profile(profile), as_json)
 
 
 @profile_app.command("list")
 def profile_list(as_json: JsonOption = False) -> None:
     """List the profiles that can be loaded by name."""
-    from .store import named_profiles
+    from .folders import named_profiles
 
     found = {name: str(path) for name, path in named_profiles().items()}
     if as_json:

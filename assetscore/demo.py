@@ -12,10 +12,10 @@ from typing import Any
 
 from .batch import run
 from .errors import ReferenceSetError
+from .folders import shipped_folder
 from .images import Texture, load
 from .profile import Profile
 from .scorer import Item, Scorer
-from .store import shipped_folder
 from .studies.agreement import auroc
 from .table import ResultTable
 

@@ -7,20 +7,20 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
 from math import isfinite
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .calibration import Rule
-from .config import DEFAULT_PROFILE, TOP, Config
+from .config import DEFAULT_PROFILE, Config
 from .decode import check_array
-from .embedding import embed_assets
+from .embedding import CHUNK, embed_assets
 from .encoders.base import Encoder
 from .errors import FactorError, ImageError, MissingImageError, UnsupportedTypeError, UsageError
+from .folders import find_profile
 from .images import Asset, Texture, load
 from .neighbours import knn_mean
 from .profile import Profile
@@ -30,8 +30,8 @@ __all__ = ["Item", "Scorer", "score"]
 
 log = logging.getLogger(__name__)
 
-CHUNK = 256
-"""Assets decoded and embedded at a time: what bounds the memory of a batch."""
+CHUNK_PIXELS = 2**24
+"""A chunk is closed once its pictures hold this many pixels: with the number of frames, what bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,6 @@ class Scorer:
         """Judge by `profile`, with its own alpha, k and rule unless others are given."""
         self.profile = profile
         self.config: Config = profile.config.with_(alpha=alpha, k=k, rule=rule)
-        if self.config.k > TOP:
-            raise UsageError(f"k can be at most {TOP}, got {self.config.k}")
 
     @classmethod
     def load(
@@ -149,12 +147,22 @@ class Scorer:
 
     def stream(self, items: Iterable[Item]) -> Iterator[Score]:
         """Score Items one chunk at a time, in their order; an unknown category gives the status no_references."""
-        iterator = iter(items)
-        while chunk := [self._begin(item) for item in islice(iterator, CHUNK)]:
-            waiting = [pending for pending in chunk if pending.frames]
-            if waiting:
-                self._embed_and_judge(waiting)
-            yield from (pending.score for pending in chunk)
+        chunk: list[_Pending] = []
+        frames = pixels = 0
+        for item in items:
+            chunk.append(self._begin(item))
+            frames += max(1, len(chunk[-1].frames))
+            pixels += sum(frame.pixels.size // 4 for frame in chunk[-1].frames)
+            if frames >= CHUNK or pixels >= CHUNK_PIXELS:
+                yield from self._finish(chunk)
+                chunk, frames, pixels = [], 0, 0
+        yield from self._finish(chunk)
+
+    def _finish(self, chunk: Sequence[_Pending]) -> Iterator[Score]:
+        waiting = [pending for pending in chunk if pending.frames]
+        if waiting:
+            self._embed_and_judge(waiting)
+        yield from (pending.score for pending in chunk)
 
     def _begin(self, item: Item) -> _Pending:
         """Read the asset and settle everything that needs no embedding."""
@@ -169,7 +177,7 @@ class Scorer:
         pending = _Pending(item, self._blank(item, semantic), request=semantic)
         if refused:
             return self._settle(pending, "failed", refused)
-        if item.status is not None:
+        if item.status not in (None, "scored"):
             return self._settle(pending, item.status, item.reason)
         texture = item.asset
         try:
@@ -237,12 +245,19 @@ class Scorer:
         vectors, problems = embed_assets(self.profile.encoder, [p.frames for p in waiting], style, requests)
         for category in dict.fromkeys(pending.item.category for pending in waiting):
             same = [i for i, p in enumerate(waiting) if p.item.category == category and i not in problems]
-            self._judge("style", category, style, [waiting[i] for i in same], [vectors[style][i] for i in same])
+            if same:
+                self._judge("style", category, style, [waiting[i] for i in same], [vectors[style][i] for i in same])
             for factor in dict.fromkeys(waiting[i].request for i in same):
-                if factor is not None:
-                    asked = [i for i in same if waiting[i].request == factor]
-                    parts = [vectors[factor][i] for i in asked]
+                if factor is None:
+                    continue
+                asked = [i for i in same if waiting[i].request == factor]
+                parts = [vectors[factor][i] for i in asked]
+                try:
                     self._judge("semantic", category, factor, [waiting[i] for i in asked], parts)
+                except Exception as error:  # the references under this request: it costs those who asked, not the batch
+                    log.warning("%r cannot be judged among %s: %s", factor, category, error)
+                    reason = f"the references cannot be compared under {factor!r}: {type(error).__name__}: {error}"
+                    problems |= dict.fromkeys(asked, reason)
         for i, pending in enumerate(waiting):
             self._conclude(pending, problems.get(i))
 
@@ -318,6 +333,7 @@ def score(
     *,
     alpha: float | None = None,
     k: int | None = None,
+    rule: Rule | None = None,
 ) -> Score:
     """Does this asset belong to the game's art?
 
@@ -326,7 +342,7 @@ def score(
         category: what it is compared under: "item", "block", "entity" or "feature" with the shipped profile.
         request: what it should show ("ruby sword"), where it was asked for.
         profile: a Profile, a name or a path; a named one stays loaded.
-        alpha, k: other than the profile's.
+        alpha, k, rule: other than the profile's.
 
     Returns:
         A Score: `.passed`, `.style.similarity`, `.style.threshold`, `.style.neighbours` ...
@@ -339,13 +355,19 @@ def score(
     >>> result.status, result.style.passed
     ('scored', False)
     """
-    loaded = profile if isinstance(profile, Profile) else _loaded(os.fspath(profile))
-    return Scorer(loaded, alpha=alpha, k=k).score(asset, category, request)
+    if not isinstance(profile, (Profile, str, os.PathLike)):
+        raise UsageError(f"profile must be a Profile, a name or a path, got {type(profile).__name__}")
+    loaded = profile
+    if not isinstance(loaded, Profile):
+        folder = find_profile(loaded)
+        loaded = _loaded(folder, (folder / "profile.json").stat().st_mtime_ns)
+    return Scorer(loaded, alpha=alpha, k=k, rule=rule).score(asset, category, request)
 
 
 @lru_cache(maxsize=4)
-def _loaded(profile: str) -> Profile:
-    return Profile.load(profile)
+def _loaded(folder: Path, written: int) -> Profile:
+    """The profile in a folder, as it was written then: one that is saved again is read again."""
+    return Profile.load(folder)
 
 
 def _check_type(asset: Any) -> None:

@@ -47,8 +47,7 @@ def main() -> int:
         print(f"{options.data}: no 1.21.1 and 26.1 there.\n{__doc__}", file=sys.stderr)
         return 2
     print(machine())
-    triples = [(f"{c}/{name}", c, path) for c in CATEGORIES for name, path in files(old, c).items()]
-    references = assetscore.ReferenceSet.from_textures(triples, "minecraft-1.21.1")
+    references = assetscore.ReferenceSet.from_minecraft(old, "minecraft-1.21.1")
     print("references after exact duplicates collapse:", references.categories)
     start = time.perf_counter()
     extra = {} if options.encoder is None else {"encoder": options.encoder}

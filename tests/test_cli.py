@@ -12,7 +12,7 @@ import assetscore
 from assetscore import ResultTable
 from assetscore.cli import main
 from assetscore.encoders.pixelstats import PixelStats
-from assetscore.store import data_folder
+from assetscore.folders import data_folder
 
 from .conftest import sprite
 from .png import RGBA, png

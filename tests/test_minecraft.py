@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,6 +239,17 @@ def test_a_folder_of_jars_and_packs(tmp_path):
         assert any("broken.zip" in note for note in submission.notes)
 
 
+@pytest.mark.parametrize("place", ["mod.jar", "mods/mod.jar", "pack/assets", "libs/mod.jar"])
+def test_a_folder_of_one(tmp_path, place):
+    if place.endswith(".jar"):
+        write_tree(tmp_path, {place: zip_bytes(mod()), "readme.txt": b""})
+    else:
+        write_tree(tmp_path / "pack", {**mod(), "pack.mcmeta": b"{}"})
+    with minecraft.read(tmp_path) as submission:
+        assert rows(submission) == ({} if place.startswith("libs") else EXPECTED)
+        assert {asset.group for asset in submission.assets} <= {""}
+
+
 def test_a_jar_without_textures_is_a_valid_empty_result(tmp_path):
     path = tmp_path / "data.jar"
     path.write_bytes(zip_bytes({"data/ruby/recipes/gem.json": b"{}", "fabric.mod.json": b"{}"}))
@@ -323,6 +336,23 @@ def test_odd_names(tmp_path):
     for number, name in enumerate(places):
         key = f"ruby:item/{name if name.endswith('.PNG') else name[:-4]}"
         assert (found[key].texture.pixels == art(number)).all()
+
+
+def test_names_that_no_table_or_terminal_should_see(tmp_path):
+    folder = tmp_path / A / "textures/item"
+    folder.mkdir(parents=True)
+    for number, name in enumerate([b"\xff\xfe.png", b"two\nlines.png", b"\x1b[31mred.png"]):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(png(number))
+    (tmp_path / A / "models/item").mkdir(parents=True)
+    surrogate = '{"parent": "item/generated", "textures": {"layer0": "ruby:item/\\ud800\\u001b"}}'
+    (tmp_path / A / "models/item/a.json").write_text(surrogate)
+    submission = minecraft.read(tmp_path)
+    assert len(submission.assets) == 4
+    for asset in submission.assets:
+        assert (asset.id + asset.path + asset.reason).isprintable()
+        (asset.id + asset.path).encode()
+    pixels = {asset.texture.pixels.tobytes() for asset in submission.assets if asset.origin == "own"}
+    assert pixels == {art(number).tobytes() for number in range(3)}
 
 
 def test_unreadable_pictures_cost_one_row_each(tmp_path):
@@ -460,7 +490,9 @@ def test_vanilla_references_from_every_layout(tmp_path, layout):
         path = path / "assets"
     records = list(minecraft.references(path))
     assert [(r.id, r.category, r.group, r.words) for r in records] == RECORDS
-    assert ReferenceSet.from_minecraft(path).categories == {"block": 4, "entity": 1, "item": 1}
+    refs = ReferenceSet.from_minecraft(path)
+    assert refs.categories == {"block": 2, "entity": 1, "item": 1}  # an animation is one texture ...
+    assert len(refs) == 6  # ... of which each frame can be a neighbour
 
 
 def test_no_vanilla_art_is_a_named_error(tmp_path):
@@ -488,7 +520,7 @@ def test_a_real_mod_and_its_jar_have_the_same_rows(mods, tmp_path):
     jar = tmp_path / "farmersdelight.jar"
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for root in (farmers / "src/generated/resources", farmers / "src/main/resources"):
-            for file in sorted(root.rglob("*")):
+            for file in sorted(path for path in root.rglob("*") if path.is_file()):
                 archive.write(file, file.relative_to(root).as_posix())
     with minecraft.read(jar) as packed:
         assert rows(packed) == rows(submission)

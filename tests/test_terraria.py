@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assetscore import submissions
 from assetscore.errors import ArchiveError, ReferenceSetError, UsageError
 from assetscore.images import enlarge
 from assetscore.references import ReferenceSet
@@ -70,6 +71,9 @@ TEXTURES = {
     "constant": ("Path", "own"),
     "of another class": ("Assets.Folder + Letter", "own"),
     "of another class, fully named": ('RubyMod.Assets.Folder + "A"', "own"),
+    "of a class around it": ("Around", "own"),
+    "of an imported class": ("Imported + Letter", "own"),
+    "cast": ('"RubyMod/Art/" + (string)"A"', "own"),
     "nameof": ('nameof(RubyMod) + "/Art/" + nameof(A)', "own"),
     "typeof": ('$"{nameof(RubyMod)}/Art/{typeof(A).Name}"', "own"),
     "mod name": ('$"{Mod.Name}/Art/A"', "own"),
@@ -93,15 +97,21 @@ TEXTURES = {
 def test_overridden_textures_are_evaluated(tmp_path, name, form):
     expression, origin = TEXTURES[name]
     source = f"""
+    using static RubyMod.Imports;
     namespace RubyMod.Items;
-    class Gem : ModItem {{
-        const string Path = "RubyMod/Art/" + Letter;
-        static readonly string Letter = "A";
-        public override string Texture {form.format(expression)}
+    class Outer {{
+        const string Around = "RubyMod/Art/A";
+        class Gem : ModItem {{
+            const string Path = "RubyMod/Art/" + Letter;
+            static readonly string Letter = "A";
+            public override string Texture {form.format(expression)}
+        }}
     }}
     class Other : ModItem {{ public override string Texture => "RubyMod/Art/A"; }}
     """
-    assets = b'namespace RubyMod; static class Assets { public const string Folder = "RubyMod/Art/"; }'
+    assets = b"""namespace RubyMod;
+    static class Assets { public const string Folder = "RubyMod/Art/"; }
+    static class Imports { public static string Imported => Assets.Folder; }"""
     found = rows(terraria.read(mod(tmp_path, source, ("Art/A",), **{"Assets.cs": assets})))
     expected = {"Art/A": ("item", "sprite", "own")}
     if origin != "own":
@@ -340,6 +350,13 @@ def test_what_build_txt_ignores_is_not_in_the_mod(tmp_path):
     assert set(rows(terraria.read(mod(tmp_path, "", images, **{"build.txt": ignore})))) == {"Items/Gem"}
 
 
+def test_a_hostile_build_txt_ends_soon(tmp_path):
+    patterns = ", ".join(["*a" * 45 + str(i) for i in range(5000)]).encode()
+    images = {f"Items/{'a' * 60}{i}.png": b"" for i in range(2000)}
+    path = mod(tmp_path, **{"build.txt": b"buildIgnore = " + patterns, **images})
+    soon_and_small(lambda: terraria.read(path), seconds=3)
+
+
 def test_a_built_mod_with_its_sources_is_read_by_its_classes(tmp_path):
     source = b"namespace RubyMod.Content; class Gem : ModNPC { void A() { Main.npcFrameCount[Type] = 2; } }"
     files = {"Content/Gem.rawimg": rawimg(art(1, 16, 32)), "Content/Gem.png": png(9), "Content/Gem.cs": source}
@@ -375,6 +392,28 @@ def test_a_zip_of_a_source_tree(tmp_path):
     with terraria.read(tmp_path / "repo.zip") as submission:
         assert rows(submission) == {"Items/Gem": ("item", "sprite", "own")}
         assert submission.assets[0].texture.size == (16, 16)
+
+
+def test_the_game_is_told_by_what_marks_a_mod(tmp_path):
+    source = mod(tmp_path, "", ("Items/Gem",))
+    packed = tmp_path / "repo.zip"
+    packed.write_bytes(zip_bytes({"mod-main/build.txt": b"", "mod-main/Items/Gem.png": png(1)}))
+    built = tmp_path / "built" / "a.tmod"
+    write_tree(built.parent, {"a.tmod": tmod({"Items/Gem.rawimg": rawimg(art(1))})})
+    jar = tmp_path / "mod.jar"
+    jar.write_bytes(zip_bytes({"assets/ruby/textures/item/gem.png": png(1)}))
+    for path, game in ((source, "terraria"), (packed, "terraria"), (built, "terraria"), (built.parent, "terraria"),
+                       (jar, "minecraft")):  # fmt: skip
+        with submissions.read(path, requests="ids") as submission:
+            assert submission.game == game
+            assert [asset.request for asset in submission.assets] == ["gem"]
+    with submissions.read(source, "minecraft") as submission:
+        assert (submission.game, submission.assets) == ("minecraft", ())
+    with pytest.raises(UsageError, match="game"):
+        submissions.read(source, "doom")
+    for path in (tmp_path / "nowhere", 17):
+        with pytest.raises(UsageError, match="path"):
+            submissions.read(path)
 
 
 def test_nothing_to_read(tmp_path):

@@ -75,6 +75,17 @@ def test_a_stored_lzx_frame_written_by_hand():
     assert LzxDecoder("test").decode(words + struct.pack("<III", 1, 1, 1) + b"hello\0", 5) == b"hello"
 
 
+@pytest.mark.parametrize(("declared", "asked"), [(500, 1000), (1000, 700), (999, 1000)])
+def test_a_match_past_the_end_of_its_block_or_frame(declared, asked):
+    [(packed, _)] = compress(bytes(1000), [("verbatim", 1000)])
+    # Behind one bit and three, the block's size: twelve bits in each of the first two words.
+    words = list(struct.unpack(f"<{len(packed) // 2}H", packed))
+    assert (words[0] & 0xFFF) << 12 | words[1] >> 4 == 1000
+    words[1] = declared << 4 | words[1] & 15
+    with pytest.raises(ArchiveError, match="past the end"):
+        LzxDecoder("test").decode(struct.pack(f"<{len(words)}H", *words), asked)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_lz4_gives_back_what_was_packed(seed):
     data, _ = sample(seed)

@@ -11,10 +11,11 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import WeightsError
 from ..images import MATTE
+from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower, Preprocessing
 from ._weights import hub_file, read_state_dict
@@ -62,8 +63,7 @@ class CSD(ImageTower):
         batch_size: int = 32,
         matte: int = MATTE,
     ) -> None:
-        name = "csd" if weights is None else f"csd:{os.fspath(weights)}"
-        super().__init__(name, device, dtype, batch_size, matte, preprocessing)
+        super().__init__("csd", device, dtype, batch_size, matte, preprocessing)
         path = hub_file(HUB_REPOSITORY, HUB_FILES, revision) if weights is None else Path(weights)
         state = read_state_dict(path)
         tower, style = style_tower(state, path)
@@ -80,6 +80,11 @@ class CSD(ImageTower):
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         features: torch.Tensor = self._tower(pictures) @ self._style
         return features
+
+
+def make(argument: str = "", **options: Any) -> CSD:
+    """What `get_encoder("csd...")` gives."""
+    return by_name(CSD, "csd", argument, options)
 
 
 def style_tower(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import EncoderUnavailableError, UsageError, WeightsError
 from ..images import MATTE
+from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower
 from ._weights import PROBE_SECONDS, read_state_dict, within
@@ -37,7 +38,7 @@ class LPIPS(ImageTower):
         trunk: "alex" (the metric's default), "vgg" or "squeeze".
         weights: torchvision's file of the trunk, or None for torchvision's own download.
         side: pixels of the square canvas that every texture is brought to: smaller ones are enlarged by an integer.
-        device, dtype, batch_size, matte: as for csd.
+        device, dtype, batch_size, matte: as for csd; but for float32, since a distance is a small difference.
 
     Raises:
         UsageError: an unknown trunk, or a side too small for it.
@@ -102,6 +103,11 @@ class LPIPS(ImageTower):
             scale = (weight / positions).sqrt().view(1, -1, 1, 1)
             parts.append((layer / (norm + EPSILON) * scale).flatten(1))
         return torch.cat(parts, dim=1)
+
+
+def make(argument: str = "", **options: Any) -> LPIPS:
+    """What `get_encoder("lpips...")` gives."""
+    return by_name(LPIPS, "lpips", argument, options)
 
 
 def trunk_file(trunk: str) -> Path:

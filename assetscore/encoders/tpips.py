@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import FactorError, UsageError
 from ..images import MATTE, Asset, Texture, composite, enlarge, reduce_area
+from ._names import by_name
 from ._torch import (
     BATCH_NOISE,
     choose_device,
@@ -64,7 +65,9 @@ class PixelBudget:
         lowest, highest = int(size["shortest_edge"]), int(size["longest_edge"])
         if least is not None and least > min(highest, MOST_PIXELS):
             raise UsageError(f"min_pixels must be at most {min(highest, MOST_PIXELS)}, got {least}")
-        return cls(images.patch_size * images.merge_size, max(lowest, least or 0), min(highest, MOST_PIXELS))
+        least = max(lowest, least or 0)
+        # Whole units around the least need room: a processor of one size only would leave none, and resample.
+        return cls(images.patch_size * images.merge_size, least, max(min(highest, MOST_PIXELS), 4 * least))
 
 
 def fit(height: int, width: int, budget: PixelBudget) -> tuple[int, int, int]:
@@ -167,7 +170,7 @@ class TPIPS(Encoder):
             raise UsageError(f'rerank must be "early_fusion", "activation_dist" or None, got {rerank!r}')
         if rerank_top < 1:
             raise UsageError(f"rerank_top must be at least 1, got {rerank_top}")
-        self.name = "tpips" if weights is None else f"tpips:{os.fspath(weights)}"
+        self.name = "tpips"
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device, gpu="bf16")
         self.batch_size = batch_size
@@ -216,8 +219,8 @@ class TPIPS(Encoder):
             FactorError: besides what no encoder takes, a text that the tokenizer would read as a control token.
             ImageError: an image cannot be read.
         """
-        factors = tuple(dict.fromkeys(check_factors(factors)))
-        check_tokens(factors, self._special)
+        check_factors(factors)  # a single text is no sequence of them
+        factors = tuple(dict.fromkeys(self.check_factor(factor) for factor in factors))
         textures = as_textures(images)
         width = int(self._model.backbone.config.text_config.hidden_size)
         vectors = {factor: np.full((len(textures), width), np.nan, np.float32) for factor in factors}
@@ -230,6 +233,18 @@ class TPIPS(Encoder):
             for factor, rows in self._embed_group(group, factors, width).items():
                 vectors[factor][indices] = unit_rows(rows)
         return vectors
+
+    def check_factor(self, factor: str) -> str:
+        """The factor as it will be used.
+
+        Raises:
+            FactorError: besides what no encoder takes, it holds a control token: that would end the prompt, or start
+                another picture.
+        """
+        factor = super().check_factor(factor)
+        if any(token in factor for token in self._special) or ("<|" in factor and "|>" in factor):
+            raise FactorError(f"a factor for tpips must not hold control tokens such as <|...|>, got {factor!r}")
+        return factor
 
     def _embed_group(
         self, group: Sequence[Texture], factors: tuple[str, ...], width: int
@@ -269,13 +284,9 @@ class TPIPS(Encoder):
         """
         if self._reranker is None:
             raise UsageError('this encoder has no pairwise model: make it with rerank="early_fusion"')
-        check_tokens(check_factors([factor]), self._special)
-        return self._reranker.similarities(query, candidates, factor)
+        return self._reranker.similarities(query, candidates, self.check_factor(factor))
 
 
-def check_tokens(factors: Sequence[str], special: Sequence[str]) -> None:
-    """A FactorError for a factor that holds a control token: it would end the prompt, or start another picture."""
-    for factor in factors:
-        found = [token for token in special if token in factor]
-        if found or ("<|" in factor and "|>" in factor):
-            raise FactorError(f"a factor for tpips must not hold control tokens such as <|...|>, got {factor!r}")
+def make(argument: str = "", **options: Any) -> TPIPS:
+    """What `get_encoder("tpips...")` gives."""
+    return by_name(TPIPS, "tpips", argument, options)

@@ -1,13 +1,10 @@
-"""The commands of the studies: sweep, agree, compare, and study make, serve, export and coherence.
+"""The commands of the studies: sweep, agree, compare; `register` adds them and `study` to the command line.
 
-`register` adds them to the command line. Results on stdout, remarks on stderr. Exit codes: 0, and 2 for wrong use; 1
-where `study coherence` had to leave assets out.
+Results on stdout, remarks on stderr. Exit codes: 0, and 2 for wrong use.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import math
 import sys
 from pathlib import Path
@@ -15,22 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import DEFAULT_ENCODER, DEFAULT_PROFILE, TOP, Config
+from ..config import DEFAULT_PROFILE, TOP
 from ..errors import UsageError
+from .console import JsonOption, TableArgument, out, print_json, read_results, remark
+from .study_cli import study_app
 
 if TYPE_CHECKING:
     from ..table import ResultTable
 
 __all__ = ["register"]
 
-study_app = typer.Typer(
-    help="Ask people: make a study, serve its page, export the votes; coherence of a set.", no_args_is_help=True
-)
-
-ANSWERS_FILE = "answers.sqlite"
-TableArgument = typer.Argument(help="Results: .parquet, .csv or .json.", exists=True, dir_okay=False)
 FormatOption = Annotated[str, typer.Option(help="Tables on stdout: text, markdown, csv or latex.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LevelOption = Annotated[float, typer.Option(help="Level of the intervals.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the bootstrap.")]
 ByOption = Annotated[str, typer.Option(help="Column that names a task or a model: group, category, game.")]
@@ -66,7 +58,7 @@ def sweep(
     from .tables import alpha_table, k_table
     from .votes import read_votes
 
-    table = None if results is None else _read(results)
+    table = None if results is None else read_results(results)
     answers = None if votes is None else read_votes(votes)
     if answers is not None and table is None:
         raise UsageError("votes need results to be held against: name the results file")
@@ -79,9 +71,9 @@ def sweep(
         plot.mkdir(parents=True, exist_ok=True)
         save_figure(plot_alpha(swept), plot / "alpha.png")
         save_figure(plot_k(swept), plot / "k.png")
-        _remark(f"figures: {plot / 'alpha.png'}, {plot / 'k.png'}")
+        remark(f"figures: {plot / 'alpha.png'}, {plot / 'k.png'}")
     if as_json:
-        return _print_json(swept.to_dict())
+        return print_json(swept.to_dict())
     sys.stdout.write(f"alpha, at k = {swept.k}\n" if format == "text" else "")
     sys.stdout.write(alpha_table(swept, format))  # type: ignore[arg-type]  # checked there
     sys.stdout.write(f"\nk, at alpha = {swept.alpha:g}\n" if format == "text" else "\n")
@@ -103,7 +95,7 @@ def agree(
     from .votes import read_votes
 
     answers = read_votes(votes)
-    tables = [_read(path) for path in results]
+    tables = [read_results(path) for path in results]
     settings: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
     studies = [agreement(answers, table, **settings) for table in tables]
     pairs = [
@@ -112,7 +104,7 @@ def agree(
         for question in answers.questions
     ]
     if as_json:
-        return _print_json(
+        return print_json(
             {
                 "results": [
                     {"file": str(path), **study.to_dict()} for path, study in zip(results, studies, strict=True)
@@ -122,14 +114,15 @@ def agree(
         )
     sys.stdout.write(agreement_table(studies, format))  # type: ignore[arg-type]  # checked there
     sys.stdout.write("\n" + raters_table(studies[0], format))  # type: ignore[arg-type]
+    names = _names(results)
     for question, other, pair in pairs:
         p = f"DeLong p = {pair.p_value:.3g}" if not math.isnan(pair.p_value) else pair.difference.reason
-        _remark(
-            f"{question}: AUROC of {results[0].name} minus {results[other].name}: {pair.difference}, {p}; "
+        remark(
+            f"{question}: AUROC of {names[0]} minus {names[other]}: {pair.difference}, {p}; "
             f"bootstrap {pair.bootstrap}; {pair.first.n} assets that both scored"
         )
     for line in dict.fromkeys(_reasons(studies)):
-        _remark(line)
+        remark(line)
 
 
 def compare(
@@ -147,23 +140,24 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two builds by asset and by task, or two encoders by their order; with --aim, keep the best of several."""
-    tables = [_read(path) for path in results]
+    tables = [read_results(path) for path in results]
     if aim is not None:
         return _keep_best(results, tables, aim, gain, loss, patience, as_json)
     if len(tables) != 2:
         raise UsageError(f"compare takes two results, or several with --aim; got {len(tables)}")
-    from .compare import compare_builds, compare_methods, compare_orders, write_page
+    from .compare import compare_builds, compare_methods, compare_orders
+    from .page import write_page
 
     first, second = tables
     encoders = [{row.encoder for row in table if row.encoder} for table in tables]
     if all(encoders) and encoders[0] != encoders[1]:
         order = compare_orders(first, second, measure, by)
         if as_json:
-            return _print_json({"kind": "encoders", "measure": measure, "by": by, "order": order.to_dict()})
+            return print_json({"kind": "encoders", "measure": measure, "by": by, "order": order.to_dict()})
         if order.reason:
-            _out(f"two encoders, {order.models} in common by {by}: {order.reason}")
+            out(f"two encoders, {order.models} in common by {by}: {order.reason}")
         else:
-            _out(
+            out(
                 f"two encoders, {measure} by {by}: Spearman {order.spearman:.3f}, Kendall {order.kendall:.3f}; "
                 f"{order.same_order:.0%} of the pairs of {order.models} in the same order; best {', '.join(order.best)}"
             )
@@ -172,23 +166,23 @@ def compare(
     builds = compare_builds(first, second, **settings)
     methods = compare_methods(first, second, measure, by, **settings) if _shared(tables, by) else None
     if page is not None:
-        write_page(builds, page, f"{results[0].name} and {results[1].name}")
-        _remark(f"page: {page}")
+        write_page(builds, page, " and ".join(_names(results)))
+        remark(f"page: {page}")
     if as_json:
         tasks = None if methods is None else methods.to_dict()
-        return _print_json({"kind": "builds", "builds": builds.to_dict(), "tasks": tasks})
+        return print_json({"kind": "builds", "builds": builds.to_dict(), "tasks": tasks})
     counts = ", ".join(f"{len(builds.of(kind))} {kind}" for kind in ("changed", "gained", "lost", "same"))
-    _out(f"assets: {counts}")
+    out(f"assets: {counts}")
     for name in builds.before:
-        _out(f"{name:10}  {_number(builds.before[name])} -> {_number(builds.after.get(name))}")
+        out(f"{name:10}  {_number(builds.before[name])} -> {_number(builds.after.get(name))}")
     for name, result in builds.margins.items():
         if result is not None:
-            _out(f"{name} S - tau over {result.difference.n} assets: {_paired(result)}")
+            out(f"{name} S - tau over {result.difference.n} assets: {_paired(result)}")
     if methods is not None:
-        _out(f"{measure} over {len(methods.tasks)} of {by}: {_paired(methods.result)}")
+        out(f"{measure} over {len(methods.tasks)} of {by}: {_paired(methods.result)}")
     for change in builds.changes:
         if change.kind != "same":
-            _out(f"{change.kind:8}  {change.asset_id}  {'; '.join(change.what)}".rstrip())
+            out(f"{change.kind:8}  {change.asset_id}  {'; '.join(change.what)}".rstrip())
     return None
 
 
@@ -201,120 +195,17 @@ def _keep_best(
     result = keep_best(rates, aim, gain=gain, loss=loss, patience=patience)
     if as_json:
         builds = [{"file": str(p), **{n: _plain(v) for n, v in r.items()}} for p, r in zip(paths, rates, strict=True)]
-        return _print_json({"kind": "keep best", "builds": builds, **result.to_dict()})
-    for path, rate, step in zip(paths, rates, result.steps, strict=True):
-        _out(f"{step.decision:11}  {path.name}  {aim} {_number(rate[aim])}  ({step.reason})")
-    _out(f"keep {paths[result.best].name}")
+        return print_json({"kind": "keep best", "builds": builds, **result.to_dict()})
+    names = _names(paths)
+    for name, rate, step in zip(names, rates, result.steps, strict=True):
+        out(f"{step.decision:11}  {name}  {aim} {_number(rate[aim])}  ({step.reason})")
+    out(f"keep {names[result.best]}")
 
 
-@study_app.command("make")
-def make(
-    results: Annotated[Path, TableArgument],
-    folder: Annotated[Path, typer.Argument(help="The study's folder to write.")],
-    profile: Annotated[str, typer.Option(help="The profile they were scored with.")] = DEFAULT_PROFILE,
-    n: Annotated[int, typer.Option("-n", help="How many textures to show.", min=1)] = 40,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a study's folder from results: some of their textures, and the game's own art beside."""
-    from ..profile import Profile
-    from .rating.make import make_study
-
-    drawn = make_study(_read(results), Profile.load(profile), folder, n, seed)
-    if as_json:
-        return _print_json({"folder": str(folder), "assets": [row.asset_id for row in drawn]})
-    _out(f"{len(drawn)} textures of {len({row.group for row in drawn})} groups in {folder}")
-    return None
-
-
-@study_app.command("serve")
-def serve(
-    folder: Annotated[Path, typer.Argument(help="manifest.csv or textures/CATEGORY/, and references/CATEGORY/.")],
-    references: Annotated[Path | None, typer.Option(help="The game's own art by category [FOLDER/references].")] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; others can take part on any but this one.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8000,
-    as_json: JsonOption = False,
-) -> None:
-    """Serve the rating page. Answers go to FOLDER/answers.sqlite; Ctrl-C ends it, nothing is lost."""
-    from .rating.app import serve as run
-    from .rating.store import Store
-    from .rating.study import read_study
-
-    study = read_study(folder, references)
-
-    def ready(url: str) -> None:
-        if as_json:
-            _print_json({"url": url, "textures": len(study.items), "answers": str(folder / ANSWERS_FILE)})
-        else:
-            _out(f"{url}  ({len(study.items)} textures; Ctrl-C ends it)")
-        sys.stdout.flush()
-
-    logging.getLogger("waitress").setLevel(logging.ERROR)  # its queue remarks would bury ours
-    run(study, Store(folder / ANSWERS_FILE), host, port, ready=ready)
-
-
-@study_app.command("export")
-def export(
-    folder: Annotated[Path, typer.Argument(help="The study's folder.", exists=True, file_okay=False)],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Votes file to write [stdout].")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write the answers so far as a votes file (CSV: asset, rater, question, answer)."""
-    from .rating.store import Store
-    from .votes import votes_csv, write_votes
-
-    votes = Store(folder / ANSWERS_FILE, create=False).votes()
-    raters = len({vote.rater for vote in votes})
-    if out is not None:
-        write_votes(out, votes)
-    if as_json:
-        names = ("asset", "rater", "question", "answer")
-        return _print_json([{name: getattr(vote, name) for name in names} for vote in votes])
-    if out is None:
-        sys.stdout.write(votes_csv(votes))
-    _remark(f"{len(votes)} answers of {raters} raters" + (f" in {out}" if out is not None else ""))
-    return None
-
-
-@study_app.command("coherence")
-def coherence(
-    folder: Annotated[Path, typer.Argument(help="Textures, in subfolders too.", exists=True, file_okay=False)],
-    encoder: Annotated[str, typer.Option(help="See `assetscore encoders`.")] = DEFAULT_ENCODER,
-    k: Annotated[int, typer.Option(help="Nearest others to compare with.", min=1)] = Config.k,
-    show: Annotated[int, typer.Option(help="How many of the odd ones to list.", min=1)] = 20,
-    as_json: JsonOption = False,
-) -> None:
-    """Score a set of textures against itself, for a game without vanilla art; the odd ones out first."""
-    from ..batch import walk_folder
-    from .coherence import coherence as run
-
-    items = walk_folder(folder, (), "")
-    if not items:
-        raise UsageError(f"{folder}: there is no image file")
-    result = run([(item.asset_id, item.path) for item in items], encoder, k=k)
-    if as_json:
-        _print_json(result.to_dict())
-    else:
-        _out(
-            f"{len(result.members)} textures, {result.groups} different; "
-            f"mean similarity to the {result.k} nearest others"
-        )
-        _out(f"{result.mean:.3f}, median {result.median:.3f}, under {result.encoder}")
-        for member in result.members[:show]:
-            z = "" if math.isnan(member.z) else f"  z {member.z:+.1f}"
-            _out(f"{member.similarity:.3f}{z}  {member.asset_id}")
-    for asset_id, reason in result.skipped:
-        _remark(f"left out: {asset_id}: {reason}")
-    if result.skipped:
-        raise typer.Exit(1)
-
-
-def _read(path: Path) -> ResultTable:
-    from ..table import ResultTable
-
-    return ResultTable.read(path)
+def _names(paths: list[Path]) -> list[str]:
+    """The files' names; as they were given where several have one name, as every batch's results.csv has."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(set(paths)) else [str(path) for path in paths]
 
 
 def _shared(tables: list[ResultTable], by: str) -> bool:
@@ -352,16 +243,3 @@ def _number(value: float | None) -> str:
 
 def _plain(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _out(line: str) -> None:
-    # names come from strangers: nothing in them may move the cursor
-    sys.stdout.write("".join(c if c.isprintable() else "\ufffd" for c in line) + "\n")
-
-
-def _remark(line: str) -> None:
-    sys.stderr.write("assetscore: " + "".join(c if c.isprintable() else "\ufffd" for c in line) + "\n")
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import ImageError, UsageError
+from ..errors import UsageError
 from ..results import UNDECIDED
 from ..table import Row
 from .agreement import rows_by_id
 from .keepbest import KeepBest, Step, keep_best
 from .paired import RESAMPLES, Paired, RankAgreement, paired, rank_agreement
-
-if TYPE_CHECKING:
-    from .pictures import Picture
 
 __all__ = [
     "MEASURES",
@@ -37,7 +32,6 @@ __all__ = [
     "measures",
     "paired",
     "rank_agreement",
-    "write_page",
 ]
 
 MEASURES = ("pass_style", "pass_sem", "pass_both", "custom")
@@ -237,33 +231,6 @@ def compare_orders(
     return rank_agreement([values[0][name] for name in shared], [values[1][name] for name in shared], shared)
 
 
-def write_page(
-    comparison: BuildComparison, path: str | os.PathLike[str], title: str = "Two builds", limit: int = 500
-) -> None:
-    """Write a comparison as one HTML file that needs nothing else, with the pictures of what changed.
-
-    Args:
-        comparison: from `compare_builds`.
-        path: the file.
-        title: its heading.
-        limit: how many assets are shown; what is beyond is counted.
-    """
-    from jinja2 import Environment, PackageLoader
-
-    shown = [change for change in comparison.changes if change.kind != "same"]
-    names = dict.fromkeys([*comparison.before, *comparison.after])
-    page = Environment(loader=PackageLoader("assetscore.studies"), autoescape=True).get_template("compare.html")
-    text = page.render(
-        title=title,
-        rates=[(name, comparison.before.get(name), comparison.after.get(name)) for name in names],
-        margins={name: value for name, value in comparison.margins.items() if value is not None},
-        counts={kind: len(comparison.of(kind)) for kind in ("changed", "gained", "lost", "same")},
-        changes=[(change, _picture(change.before), _picture(change.after)) for change in shown[:limit]],
-        left_out=max(0, len(shown) - limit),
-    )
-    Path(path).write_text(text, encoding="utf-8")
-
-
 def _change(asset: str, before: Row | None, after: Row | None) -> Change:
     if before is None or after is None:
         return Change(asset, "gained" if before is None else "lost", (), before, after)
@@ -320,19 +287,6 @@ def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
 
 def _some(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in list(names)[:5]) or "none"
-
-
-def _picture(row: Row | None) -> Picture | None:
-    """The asset's picture, where its file can still be read."""
-    from ..images import load
-    from .pictures import picture_of
-
-    if row is None or not row.path:
-        return None
-    try:
-        return picture_of(load(row.path))
-    except ImageError:
-        return None
 
 
 def _no_nan(values: Mapping[str, float]) -> dict[str, float | None]:

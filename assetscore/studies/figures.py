@@ -47,7 +47,10 @@ def plot_alpha(sweep: Sweep) -> Figure:
         ax.set_xlabel("alpha: share of the game's own art that may be rejected")
         _shares(ax)
     axes[0].set_ylabel("share")
-    _legend(figure, axes[0], 4)
+    if len({cell.undecided for cell in cells}) > 1:
+        text = "not filled: some textures have no verdict, a category holds too few references"
+        axes[0].plot([], [], "o", color=GREY, mfc="white", markersize=5, label=text)
+    _legend(figure, axes[0], 2)
     return figure
 
 
@@ -210,15 +213,12 @@ def _legend(figure: Figure, ax: Axes, columns: int) -> None:
 
 
 def _line(ax: Axes, cells: Sequence[Cell], value: Any, label: str, colour: str, style: str = "-") -> None:
-    ax.plot(
-        [cell.alpha for cell in cells],
-        [value(cell) for cell in cells],
-        style,
-        color=colour,
-        label=label,
-        marker="o",
-        markersize=4,
-    )
+    x, y = [cell.alpha for cell in cells], [value(cell) for cell in cells]
+    ax.plot(x, y, style, color=colour, label=label, marker="o", markersize=4)
+    # where too few references carry a threshold the points rest on fewer textures: they are not filled
+    fewest = min(cell.undecided for cell in cells)
+    partial = [i for i, cell in enumerate(cells) if cell.undecided > fewest]
+    ax.plot([x[i] for i in partial], [y[i] for i in partial], "o", color=colour, mfc="white", markersize=5, label="_")
 
 
 def _used(ax: Axes, at: float, text: str) -> None:

@@ -78,7 +78,7 @@ class SavedCalibrations:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one .safetensors file, similarities as 32-bit floats."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         tensors, entries = {}, []
         for number, ((category, factor), calibration) in enumerate(self.calibrations.items()):
@@ -94,7 +94,7 @@ class SavedCalibrations:
             "semantic_factor": self.semantic_factor,
             "calibrations": entries,
         }
-        save_file(tensors, path, metadata={"assetscore": json.dumps(described, sort_keys=True)})
+        Path(path).write_bytes(save(tensors, metadata={"assetscore": json.dumps(described, sort_keys=True)}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedCalibrations:

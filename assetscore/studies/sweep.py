@@ -20,7 +20,8 @@ from ..errors import ProfileMismatchError, UsageError
 from ..results import FAILING
 from ..summary import leave_one_out_row
 from ..table import Row
-from .agreement import VerdictAgreement, majority_labels, rows_by_id, verdict_agreement
+from .agreement import rows_by_id
+from .majority import VerdictAgreement, majority_labels, verdict_agreement
 from .paired import rank_agreement
 from .votes import Votes
 

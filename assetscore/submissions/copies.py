@@ -5,6 +5,7 @@ Exact copies the scorer finds by itself. These here are flagged with the referen
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -22,6 +23,8 @@ MAX_STRAY = 0.02
 """Share of the pairs of equally coloured pixels that a recoloured copy may colour differently."""
 MIN_COLOURS = 3
 """Fewer colours make no drawing that one could recognise again."""
+SAMPLE = 64
+"""Pixels of a picture that are compared before all of them are."""
 MAX_FRAMES = 8
 """Frames of one asset that are looked up."""
 
@@ -70,14 +73,21 @@ class CopyIndex:
 
     def __init__(self, references: Iterable[_Reference]) -> None:
         self._by_hash: dict[str, str] = {}
-        self._by_shape: dict[tuple[int, ...], list[tuple[str, Texture]]] = {}
+        self._by_pattern: dict[bytes, str] = {}
+        self._by_outline: dict[bytes, list[tuple[str, _Colours]]] = {}
+        by_shape: dict[tuple[int, ...], list[tuple[str, Packed]]] = {}
         for reference in references:
             for frame in reference.texture.frames:
-                self._by_hash.setdefault(frame.native_hash, reference.id)
-                self._by_shape.setdefault(frame.native.shape[:2], []).append((reference.id, frame))
-        self._stacks: dict[tuple[int, ...], Packed] = {}
-        self._outlines: dict[tuple[int, ...], dict[bytes, list[tuple[str, Texture]]]] = {}
-        self._colours: dict[str, _Colours] = {}
+                packed = _packed(frame.native)
+                if frame.native_hash in self._by_hash:
+                    continue
+                self._by_hash[frame.native_hash] = reference.id
+                by_shape.setdefault(frame.native.shape[:2], []).append((reference.id, packed))
+                colours = _Colours.of(packed)
+                if colours.telling:
+                    self._by_pattern.setdefault(_pattern(frame.native), reference.id)
+                    self._by_outline.setdefault(_outline(frame.native), []).append((reference.id, colours))
+        self._shapes = {shape: _Stack.of(entries) for shape, entries in by_shape.items()}
 
     def find(self, texture: Texture) -> Copy | None:
         """What the texture, or one of its first frames, copies; None where it copies nothing."""
@@ -90,54 +100,72 @@ class CopyIndex:
         known = self._by_hash.get(frame.native_hash)
         if known is not None:
             return Copy(known, "equal")
-        if np.unique(_packed(frame.native)).size < MIN_COLOURS:
+        colours = np.unique(_packed(frame.native))
+        if colours.size - (0 in colours) < MIN_COLOURS:
             return None
-        turned = list(_turned(frame.native))
+        turned = [np.ascontiguousarray(pixels) for pixels in _turned(frame.native)]
         for pixels in turned[1:]:
             known = self._by_hash.get(pixels_hash(pixels))
             if known is not None:
                 return Copy(known, "turned")
-        for pixels in turned:
-            found = self._edited(pixels) or self._recoloured(pixels)
-            if found is not None:
-                return found
+        for look in (self._recoloured, self._edited, self._nearly_recoloured):
+            for pixels in turned:
+                found = look(pixels)
+                if found is not None:
+                    return found
         return None
 
-    def _edited(self, pixels: NDArray[np.uint8]) -> Copy | None:
-        same_shape = self._by_shape.get(pixels.shape[:2])
-        if not same_shape:
-            return None
-        shape = pixels.shape[:2]
-        if shape not in self._stacks:
-            self._stacks[shape] = np.stack([_packed(texture.native) for _, texture in same_shape])
-        stack, own = self._stacks[shape], _packed(pixels)
-        changed = np.count_nonzero(stack != own, axis=1)
-        best = int(changed.argmin())
-        visible = int(((stack[best] != 0) | (own != 0)).sum())
-        if changed[best] > MAX_CHANGED * visible:
-            return None
-        return Copy(same_shape[best][0], "edited", int(changed[best]))
-
     def _recoloured(self, pixels: NDArray[np.uint8]) -> Copy | None:
+        known = self._by_pattern.get(_pattern(pixels))
+        return None if known is None else Copy(known, "recoloured")
+
+    def _edited(self, pixels: NDArray[np.uint8]) -> Copy | None:
+        stack = self._shapes.get(pixels.shape[:2])
+        return None if stack is None else stack.nearest(_packed(pixels))
+
+    def _nearly_recoloured(self, pixels: NDArray[np.uint8]) -> Copy | None:
+        candidates = self._by_outline.get(_outline(pixels), ())
         own = _packed(pixels)
-        visible = own != 0
-        colours = np.unique(own[visible]).size
-        for reference, texture in self._outlined(pixels.shape[:2]).get(visible.tobytes(), ()):
-            key = texture.native_hash
-            if key not in self._colours:
-                self._colours[key] = _Colours.of(_packed(texture.native))
-            if self._colours[key].explain(own, visible, colours):
+        count = np.unique(own[own != 0]).size if candidates else 0
+        for reference, colours in candidates:
+            if colours.explain(own, count):
                 return Copy(reference, "recoloured")
         return None
 
-    def _outlined(self, shape: tuple[int, ...]) -> dict[bytes, list[tuple[str, Texture]]]:
-        """The references of a shape by what of them is visible: a recoloured copy keeps that."""
-        if shape not in self._outlines:
-            outlines: dict[bytes, list[tuple[str, Texture]]] = {}
-            for reference, texture in self._by_shape.get(shape, ()):
-                outlines.setdefault((_packed(texture.native) != 0).tobytes(), []).append((reference, texture))
-            self._outlines[shape] = outlines
-        return self._outlines[shape]
+
+@dataclass(frozen=True)
+class _Stack:
+    """References of one size, to be compared pixel by pixel.
+
+    Attributes:
+        ids: n reference ids.
+        pixels: (n, p), a number a pixel.
+        sample: (n, s), the same at evenly spread positions: most references differ there already.
+    """
+
+    ids: tuple[str, ...]
+    pixels: Packed
+    sample: Packed
+    step: int
+
+    @classmethod
+    def of(cls, entries: list[tuple[str, Packed]]) -> _Stack:
+        pixels = np.stack([packed for _, packed in entries])
+        step = max(1, pixels.shape[1] // SAMPLE | 1)  # odd, so that the positions are not all in one column
+        return cls(tuple(reference for reference, _ in entries), pixels, pixels[:, ::step].copy(), step)
+
+    def nearest(self, own: Packed) -> Copy | None:
+        """The reference that differs least, where that is little enough."""
+        differ = (self.sample != own[:: self.step]).mean(axis=1)
+        rows = np.flatnonzero(differ <= 5 * MAX_CHANGED)
+        if not rows.size:
+            return None
+        changed = (self.pixels[rows] != own).sum(axis=1)
+        best = int(changed.argmin())
+        visible = int(((self.pixels[rows[best]] != 0) | (own != 0)).sum())
+        if changed[best] > MAX_CHANGED * visible:
+            return None
+        return Copy(self.ids[rows[best]], "edited", int(changed[best]))
 
 
 @dataclass(frozen=True)
@@ -145,33 +173,51 @@ class _Colours:
     """Which pixels of a reference share a colour: a recoloured copy keeps that, whatever its colours are.
 
     Attributes:
-        visible: (p,) bool.
         first, second: positions of neighbours in the list of equally coloured pixels.
         count: number of colours.
+        visible: number of visible pixels.
     """
 
-    visible: NDArray[np.bool_]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
     count: int
+    visible: int
 
     @classmethod
     def of(cls, packed: Packed) -> _Colours:
-        visible = packed != 0
-        positions = np.flatnonzero(visible)
-        values = packed[positions]
-        order = positions[np.argsort(values, kind="stable")]
+        positions = np.flatnonzero(packed).astype(np.int32)
+        order = positions[np.argsort(packed[positions], kind="stable")]
         alike = packed[order[1:]] == packed[order[:-1]]
-        return cls(visible, order[:-1][alike], order[1:][alike], int(np.unique(values).size))
+        return cls(order[:-1][alike], order[1:][alike], int(order.size - alike.sum()), order.size)
 
-    def explain(self, own: Packed, visible: NDArray[np.bool_], colours: int) -> bool:
-        """Is `own` the reference in other colours, one colour for one with few strays?"""
-        pairs = self.first.size
-        if self.count < MIN_COLOURS or colours < max(MIN_COLOURS, self.count / 2) or pairs * 2 < visible.sum():
-            return False  # too plain, or too noisy, to tell
-        if not np.array_equal(visible, self.visible):
+    @property
+    def telling(self) -> bool:
+        """Has it colours enough to be a drawing, and few enough for their pattern to say something?"""
+        return self.count >= MIN_COLOURS and self.first.size * 2 >= self.visible
+
+    def explain(self, own: Packed, colours: int) -> bool:
+        """Is `own`, of the same outline, the reference in other colours, one for one with few strays?"""
+        if colours < max(MIN_COLOURS, self.count / 2):
             return False
-        return bool((own[self.first] != own[self.second]).sum() <= MAX_STRAY * pairs)
+        return bool((own[self.first] != own[self.second]).sum() <= MAX_STRAY * self.first.size)
+
+
+def _pattern(pixels: NDArray[np.uint8]) -> bytes:
+    """What of (h, w, 4) pixels stays when colours change for others: size, outline, and which pixels are alike."""
+    packed = _packed(pixels)
+    _, first, labels = np.unique(packed, return_index=True, return_inverse=True)
+    by_appearance = np.empty(first.size, np.int32)
+    by_appearance[np.argsort(first)] = np.arange(first.size)
+    return _digest(pixels, by_appearance[labels.ravel()].tobytes() + (packed != 0).tobytes())
+
+
+def _outline(pixels: NDArray[np.uint8]) -> bytes:
+    """Size, and which pixels are visible."""
+    return _digest(pixels, (pixels[..., 3] != 0).tobytes())
+
+
+def _digest(pixels: NDArray[np.uint8], content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16, key=str(pixels.shape).encode()).digest()
 
 
 def _packed(pixels: NDArray[np.uint8]) -> Packed:

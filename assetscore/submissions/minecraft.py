@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..errors import ImageError, ReferenceSetError, UnreadableImageError
+from ..factors import words_of_id
 from ..images import Texture, load
 from .archives import open_tree
-from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, words
+from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, printable
 from .jsonfiles import DamagedJson, parse_json
 from .minecraft_layout import Container, Resource, containers, resources
 from .minecraft_models import Model, model_ids, resolve, textures_within
@@ -42,8 +43,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         limits: what an archive may ask.
 
     Returns:
-        One asset a texture, by id. Of a folder of archives the ids begin with the archive's name and a "!". A jar or
-        data pack without textures gives an empty submission, and a note.
+        One asset a texture, by id. Of a folder of several jars and packs the ids begin with its name and a "!". A jar
+        or data pack without textures gives an empty submission, and a note.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -56,10 +57,12 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     assets: dict[str, Asset] = {}
     try:
         for container in containers(tree, opened, notes):
-            found = list(_assets(container, notes))
-            for asset in found:
-                assets.setdefault(asset.id, asset)
-            if not found:
+            empty = True
+            for asset in _assets(container, notes):
+                listed = asset.of_group(container.group, container.several)
+                assets.setdefault(listed.id, listed)
+                empty = False
+            if empty:
                 notes.append(f"{container.group or tree.label}: registers no textures")
     except BaseException:
         for each in opened:
@@ -67,7 +70,7 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         raise
     ordered = tuple(assets[key] for key in sorted(assets))
     closers = tuple(each.close for each in opened)
-    return Submission("minecraft", tree.label, ordered, tuple(notes), closers).with_requests(requests)
+    return Submission("minecraft", tree.label, ordered, tuple(map(printable, notes)), closers).with_requests(requests)
 
 
 def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Iterator[ReferenceRecord]:
@@ -102,7 +105,7 @@ def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
             for number, frame in enumerate(frames):
                 frame_id = f"{texture_id}#{number}" if len(frames) > 1 else texture_id
                 count += 1
-                yield ReferenceRecord(frame_id, category, frame, texture_id, words(texture_id))
+                yield ReferenceRecord(frame_id, category, frame, texture_id, words_of_id(texture_id))
     if not count:
         raise ReferenceSetError(f"{tree.label}: holds no item, block or entity texture of the namespace minecraft")
 
@@ -141,9 +144,8 @@ def _assets(container: Container, notes: list[str]) -> Iterator[Asset]:
     for texture_id in sorted(shown.uses.keys() - files.textures.keys()):
         origin: Origin = "vanilla" if texture_id.startswith("minecraft:") else "missing"
         reason = f"a model names this {origin} texture"
-        yield _grouped(container, _bare(texture_id, shown.category(texture_id), shown.uses[texture_id], origin, reason))
-    for asset in bare:
-        yield _grouped(container, asset)
+        yield _bare(texture_id, shown.category(texture_id), shown.uses[texture_id], origin, reason)
+    yield from bare
 
 
 class _Shown:
@@ -209,23 +211,12 @@ def _own(container: Container, texture_id: str, name: str, shown: _Shown) -> Ass
         reason = "no model, blockstate or item definition names it"
     if not name.endswith(".png"):
         reason = "the game loads only lower-case .png"
-    return _grouped(
-        container,
-        Asset(texture_id, category, use, "own", None, name, reason, loader=partial(_load, container.tree, name)),
-    )
+    loader = partial(_load, container.tree, name)
+    return Asset(texture_id, category, use, "own", None, name, reason, loader=loader)
 
 
 def _bare(asset_id: str, category: str, use: Use, origin: Origin, reason: str) -> Asset:
     return Asset(asset_id, category, "entity" if category == "entity" else use, origin, reason=reason)
-
-
-def _grouped(container: Container, asset: Asset) -> Asset:
-    if not container.group:
-        return asset
-    shown = f"{container.group}!{asset.id}" if container.several else asset.id
-    return Asset(
-        shown, asset.category, asset.use, asset.origin, None, asset.path, asset.reason, container.group, asset.loader
-    )
 
 
 def _parsed(tree: Tree, files: Mapping[_Key, str], notes: list[str]) -> Iterator[tuple[_Key, Any]]:

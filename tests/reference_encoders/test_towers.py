@@ -148,6 +148,14 @@ def test_texts_that_are_no_factor_are_refused(maker: Maker, factor: str) -> None
         maker().embed([], ["art style", factor])
 
 
+def test_the_name_makes_the_encoder_again(maker: Maker) -> None:
+    """A profile keeps the name only."""
+    for options in ({}, {"matte": 0, "batch_size": 3}):
+        encoder = maker(**options)
+        assert "batch_size" not in encoder.name
+        assert get_encoder(encoder.name, device="cpu").fingerprint == encoder.fingerprint
+
+
 def test_the_reference_encoders_are_listed() -> None:
     infos = {info.name: info for info in available()}
     assert {"tpips", "csd", "clip", "lpips"} <= set(infos)

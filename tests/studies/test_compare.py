@@ -18,8 +18,8 @@ from assetscore.studies.compare import (
     compare_orders,
     keep_best,
     measures,
-    write_page,
 )
+from assetscore.studies.page import write_page
 from assetscore.table import Row
 
 from .planted import planted
