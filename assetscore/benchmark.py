@@ -45,7 +45,7 @@ class BenchmarkRun:
         table: all rows, in the order of the entries.
         notes: what readers passed over, submissions without textures or unreadable, in words.
         reused: how many entries an earlier run had finished.
-        games: the games in the rows ("" for plain folders), each with the Scorer that judged it.
+        games: the games in the rows by name ("" for plain folders, last), each with the Scorer that judged it.
     """
 
     table: ResultTable
@@ -109,7 +109,8 @@ def run_benchmark(
         if progress is not None:
             progress(number, assets, assets)
     rows = tuple(row for part in parts_done for row in part.rows)
-    used = {game: runner.scorer(game or None) for game in dict.fromkeys(row.game for row in rows)}
+    games = sorted({row.game for row in rows}, key=lambda game: (not game, game))
+    used = {game: runner.scorer(game or None) for game in games}
     notes = [
         f"{entry.prefix.rstrip('/') or entry.path}: {note}"
         for entry, part in zip(entries, parts_done, strict=True)
