@@ -24,7 +24,7 @@ from .folders import find_profile
 from .images import Asset, Texture, load
 from .neighbours import knn_mean
 from .profile import Profile
-from .results import FactorScore, Neighbour, Score, Status, judge
+from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
 
 __all__ = ["Item", "Scorer", "score"]
 
@@ -217,6 +217,7 @@ class Scorer:
             use=item.use,
             encoder=self.profile.encoder_fingerprint,
             profile=self.profile.name,
+            profile_fingerprint=self.profile.fingerprint,
         )
 
     def _factor_score(self, category: str, factor: str) -> FactorScore:
@@ -282,9 +283,7 @@ class Scorer:
         ids = [reference.id for reference in profile.by_category[category]]
         parts = np.split(np.arange(len(queries)), np.cumsum([len(part) for part in vectors])[:-1])
         tops = np.stack([found.similarities[rows].mean(axis=0) for rows in parts])
-        similarities = tops[:, :k].mean(axis=1)
-        if profile.metric == "cosine":
-            similarities = similarities.clip(-1.0, 1.0)
+        similarities = [mean_similarity(top, k, profile.metric) for top in tops.tolist()]
         p_values = calibration.p_values(similarities, config.k)
         for pending, rows, top, similarity, p in zip(pendings, parts, tops, similarities, p_values, strict=True):
             if not isfinite(similarity):
@@ -292,7 +291,7 @@ class Scorer:
             judged = replace(
                 getattr(pending.score, check),
                 factor=factor,
-                similarity=float(similarity),
+                similarity=similarity,
                 threshold=tau,
                 p_value=float(p),
                 neighbours=_nearest(found.ids[rows], found.similarities[rows], ids, k),
@@ -312,13 +311,18 @@ class Scorer:
                 status, reason = "uncalibrated", f"category {score.category!r} has one reference, or one group of them"
         elif any(check.threshold is None for check in checks):
             status = "uncalibrated"
-            reason = f"{checks[0].n} references of {score.category!r} are too few for alpha = {self.config.alpha}"
+            reason = too_few(checks[0].n, score.category, self.config.alpha)
         verdicts = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
         noise = profile.batch_noise
         pending.score = replace(
             score,
             status=status,
-            reason=reason or _in_words(verdicts),
+            reason=reason
+            or "; ".join(
+                explain(v.factor, v.margin, v.p_value, v.n)
+                for v in verdicts
+                if v.margin is not None and v.p_value is not None
+            ),
             style=verdicts[0],
             semantic=verdicts[1] if len(verdicts) > 1 else None,
             borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in verdicts),
@@ -404,16 +408,3 @@ def _nearest(
             best[i] = max(similarity, best.get(i, -np.inf))
     ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
     return tuple(Neighbour(names[i], similarity) for i, similarity in ordered)
-
-
-def _in_words(checks: Sequence[FactorScore]) -> str:
-    """Why it passed or failed, for a person."""
-    words = []
-    for check in checks:
-        if check.margin is None or check.p_value is None:
-            continue
-        share = f"{max(0.0, check.p_value - 1 / (check.n + 1)):.0%} of the references are as far from the others"
-        words.append(
-            f"fits in {check.factor}: {share}" if check.margin >= 0 else f"does not fit in {check.factor}: {share}"
-        )
-    return "; ".join(words)
