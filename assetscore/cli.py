@@ -5,7 +5,9 @@ Exit codes of score and batch: 0 all pass, 1 something failed or could not be re
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -292,9 +294,14 @@ def _print_scores(scores: Sequence[Score]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; the library's errors become one line on stderr and exit code 2."""
     logging.basicConfig(level=logging.WARNING, format="assetscore: %(message)s", stream=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files are not always text
     try:
         app(list(arguments) if arguments is not None else None)
-    except AssetscoreError as error:
+    except (AssetscoreError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os._exit(1)  # who read stdout is gone
         sys.stderr.write(f"assetscore: {error}\n")
         sys.exit(2)
 

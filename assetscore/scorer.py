@@ -25,6 +25,7 @@ from .images import Asset, Texture, load
 from .neighbours import knn_mean
 from .profile import Profile
 from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
+from .text import printable
 
 __all__ = ["Item", "Scorer", "score"]
 
@@ -204,14 +205,14 @@ class Scorer:
     def _blank(self, item: Item, semantic: str | None) -> Score:
         style = self._factor_score(item.category, self.profile.style_factor)
         return Score(
-            asset_id=item.asset_id or _default_id(item),
-            category=item.category,
+            asset_id=printable(item.asset_id or _default_id(item)),
+            category=printable(item.category),
             status="scored",
             reason="",
             style=style,
             semantic=None if semantic is None else replace(style, factor=semantic),
-            path=item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else ""),
-            group=item.group,
+            path=printable(item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else "")),
+            group=printable(item.group),
             game=item.game,
             task=item.task,
             use=item.use,
@@ -234,7 +235,7 @@ class Scorer:
         pending.score = replace(
             score,
             status=status,
-            reason=reason,
+            reason=printable(reason),
             style=replace(score.style, passed=verdict),
             semantic=None if score.semantic is None else replace(score.semantic, passed=verdict),
         )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,6 +84,31 @@ class TestFolders:
         (inside / "folder").symlink_to(outside)
         rows = {r.asset_id: r.status for r in run(scorer, walk_folder(tmp_path / "in", scorer.profile.categories))}
         assert rows == {"item/leaves.png": "unreadable", "item/own.png": "scored", "item/stays.png": "scored"}
+
+    def test_names_that_are_no_text_and_loops(self, scorer: Scorer, tmp_path: Path) -> None:
+        folder = tmp_path / "mod" / "item"
+        folder.mkdir(parents=True)
+        (folder / "good.png").write_bytes(png(sprite(2000), RGBA))
+        (folder / "loop.png").symlink_to(folder / "loop.png")
+        names = [b"caf\xe9.png", b"esc\x1b[31m.png", b"new\nline.png"]
+        for name in names:
+            with open(os.fsencode(folder) + b"/" + name, "wb") as file:
+                file.write(png(sprite(2001), RGBA))
+        table = run(scorer, walk_folder(tmp_path / "mod", scorer.profile.categories))
+        assert [row.status for row in table].count("scored") == 4
+        assert {row.asset_id: row.status for row in table}["item/loop.png"] in ("missing", "unreadable")
+        assert all(row.asset_id.isprintable() and row.path.isprintable() for row in table)
+        for ending in ("parquet", "csv", "json"):
+            table.write(tmp_path / f"t.{ending}")
+            assert ResultTable.read(tmp_path / f"t.{ending}").rows == table.rows
+        refs = ReferenceSet.from_folder(tmp_path / "mod")
+        assert len(refs.fingerprint) == 64
+
+    def test_linked_folders_are_spoken_of(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (tmp_path / "item").mkdir()
+        (tmp_path / "block").symlink_to(tmp_path / "item")
+        walk_folder(tmp_path, ["item"])
+        assert "block" in caplog.text
 
 
 class TestManifests:
