@@ -22,7 +22,6 @@ from .encoders.base import Encoder
 from .errors import FactorError, ImageError, MissingImageError, UnsupportedTypeError, UsageError
 from .folders import find_profile
 from .images import Asset, Texture, load
-from .neighbours import knn_mean
 from .profile import Profile
 from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
 from .text import printable
@@ -278,11 +277,10 @@ class Scorer:
         if k == 0 or not pendings:
             return
         tau = calibration.threshold(config.alpha, config.k, config.rule)
-        queries = profile.search_rows(np.concatenate(vectors), query=True)
-        references = profile.search_rows(profile.vectors(category, factor), query=False)
-        found = knn_mean(queries, references, calibration.top.shape[1])
+        frames = [frame for pending in pendings for frame in pending.frames]
+        found = profile.nearest(category, factor, np.concatenate(vectors), frames, calibration.top.shape[1])
         ids = [reference.id for reference in profile.by_category[category]]
-        parts = np.split(np.arange(len(queries)), np.cumsum([len(part) for part in vectors])[:-1])
+        parts = np.split(np.arange(len(frames)), np.cumsum([len(part) for part in vectors])[:-1])
         tops = np.stack([found.similarities[rows].mean(axis=0) for rows in parts])
         similarities = [mean_similarity(top, k, profile.metric) for top in tops.tolist()]
         p_values = calibration.p_values(similarities, config.k)
