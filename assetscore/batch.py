@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from .references import IMAGE_SUFFIXES
 from .scorer import Item, Scorer
 from .table import ResultTable
 
-__all__ = ["find_assets", "read_manifest", "run", "walk_folder"]
+__all__ = ["find_assets", "manifest_lines", "read_manifest", "run", "walk_folder"]
 
 COLUMNS = ("path", "category", "request", "group", "asset_id")
 """What a manifest may say of an asset; path and category it must."""
@@ -97,10 +97,9 @@ def read_manifest(manifest: Path, group: str = "") -> list[Item]:
         ManifestError: a column is missing, a value is no text, an asset_id comes twice, or a request is no usable
             text; the line is named.
     """
-    reader = _csv_lines if manifest.suffix.lower() == ".csv" else _json_lines
     items = []
     seen: dict[str, int] = {}
-    for line, record in reader(manifest):
+    for line, record in manifest_lines(manifest, COLUMNS[:2]):
         where = f"{manifest}, line {line}"
         values: dict[str, str] = {}
         for column in COLUMNS:
@@ -137,11 +136,20 @@ def read_manifest(manifest: Path, group: str = "") -> list[Item]:
     return items
 
 
-def _csv_lines(manifest: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def manifest_lines(manifest: Path, required: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The lines of a CSV or JSON Lines manifest, each with its number.
+
+    Raises:
+        ManifestError: a CSV without a required column, or what is neither; the line is named.
+    """
+    return _csv_lines(manifest, required) if manifest.suffix.lower() == ".csv" else _json_lines(manifest)
+
+
+def _csv_lines(manifest: Path, required: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         with manifest.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            for column in ("path", "category"):
+            for column in required:
                 if column not in (reader.fieldnames or ()):
                     raise ManifestError(f"{manifest}: column {column!r} is missing; there are: {reader.fieldnames}")
             for record in reader:

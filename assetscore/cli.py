@@ -5,28 +5,34 @@ Exit codes of score and batch: 0 all pass, 1 something failed or could not be re
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .cli_batch import batch, output
+from .cli_common import (
+    AlphaOption,
+    JsonOption,
+    KOption,
+    ProfileOption,
+    RuleOption,
+    bar,
+    exit_with,
+    load_scorer,
+    print_json,
+    stdout,
+)
 from .config import DEFAULT_ENCODER, DEFAULT_PROFILE, Config
 from .errors import AssetscoreError
 from .studies.cli import register
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from .profile import Profile
     from .results import Score
-    from .scorer import Scorer
-    from .table import ResultTable
 
 app = typer.Typer(
     name="assetscore",
@@ -38,14 +44,6 @@ app = typer.Typer(
 )
 profile_app = typer.Typer(help="Build, show and list profiles: what assets are scored against.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
-
-ProfileOption = Annotated[str, typer.Option(help="A profile's name or folder.")]
-AlphaOption = Annotated[
-    float | None, typer.Option(help=f"Share of good assets that may be rejected [profile's; {Config.alpha}]")
-]
-KOption = Annotated[int | None, typer.Option(help=f"Nearest references to compare with [profile's; {Config.k}]")]
-RuleOption = Annotated[str | None, typer.Option(help="conformal (the guarantee) or linear (published tables)")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -60,56 +58,16 @@ def score(
     as_json: JsonOption = False,
 ) -> None:
     """Score image files against a profile."""
-    scorer = _scorer(profile, alpha, k, rule)
+    scorer = load_scorer(profile, alpha, k, rule)
     scores = scorer.score_many([(str(file), category, request) for file in files])
     if as_json:
-        _print_json([result.to_dict() for result in scores])
+        print_json([result.to_dict() for result in scores])
     else:
         _print_scores(scores)
-    _exit([result.passed for result in scores])
+    exit_with([result.passed for result in scores])
 
 
-@app.command()
-def batch(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(help="Folders with category subfolders, or CSV/JSONL manifests.", metavar="SOURCE..."),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for results.parquet, .csv, summary.csv, report.html.")
-    ] = None,
-    profile: ProfileOption = DEFAULT_PROFILE,
-    by: Annotated[str, typer.Option(help="Column that the summary groups by: group, category, game.")] = "group",
-    group: Annotated[
-        str | None, typer.Option(help="Name for the assets, such as a model's [the source's name]")
-    ] = None,
-    requests: Annotated[str | None, typer.Option(help='"ids": the words of each id are its request.')] = None,
-    format: Annotated[str, typer.Option(help="Summary on stdout: text, markdown, csv or latex.")] = "text",
-    intervals: Annotated[bool, typer.Option(help="Show 95 % Wilson intervals beside the rates.")] = False,
-    alpha: AlphaOption = None,
-    k: KOption = None,
-    rule: RuleOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Score every texture of submissions and print the summary table."""
-    from .batch import find_assets, run
-    from .factors import words_of_id
-
-    if requests not in (None, "ids"):
-        raise typer.BadParameter(f"expected ids, got {requests!r}", param_hint="--requests")
-    scorer = _scorer(profile, alpha, k, rule)
-    items = []
-    for source in sources:
-        name = group if group is not None else source.resolve().stem
-        items += find_assets(source, scorer.profile.categories, name)
-    if requests == "ids":
-        items = [replace(item, request=item.request or words_of_id(item.asset_id) or None) for item in items]
-    if not items:
-        _fail(f"nothing to score: no image file in {', '.join(map(str, sources))}")
-    with _bar("Scoring", len(items)) as progress:
-        table = run(scorer, items, progress=progress)
-    _output(table, scorer, out, by, format, as_json, intervals, title=f"{len(items)} assets")
-    _exit([row.both_pass for row in table])
+app.command()(batch)
 
 
 @app.command()
@@ -121,12 +79,12 @@ def demo(
     """Score the shipped demo submissions and write the report with pictures."""
     from .demo import run_demo
 
-    scorer = _scorer(profile, None, None, None)
-    with _bar("Scoring", None) as progress:
+    scorer = load_scorer(profile, None, None, None)
+    with bar("Scoring", None) as progress:
         result = run_demo(scorer, progress)
-    _output(result.table, scorer, out, "group", "text", as_json, True, "Demo submissions", extra=result.to_dict())
+    output(result.table, {"": scorer}, out, "group", "text", as_json, True, "Demo submissions", extra=result.to_dict())
     if not as_json:
-        console = _stdout()
+        console = stdout()
         console.print()
         for line in result.lines():
             console.print(line, highlight=False)
@@ -157,7 +115,7 @@ def encoders(as_json: JsonOption = False) -> None:
             }
         )
     if as_json:
-        return _print_json(rows)
+        return print_json(rows)
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -168,7 +126,7 @@ def encoders(as_json: JsonOption = False) -> None:
         installed = "yes" if row["installed"] else str(row["install"])
         conditional = "yes" if row["conditional"] else "no"
         table.add_row(name, conditional, str(row["licence"]), installed, str(row["size"]), str(row["summary"]))
-    _stdout().print(table)
+    stdout().print(table)
 
 
 @profile_app.command("build")
@@ -202,7 +160,7 @@ def profile_build(
         raise typer.BadParameter(f"expected minecraft or terraria, got {game!r}", param_hint="--game")
     refs = readers[game](references)
     name = name or refs.name
-    with _bar("Embedding", len(refs)) as progress:
+    with bar("Embedding", len(refs)) as progress:
         built = Profile.build(
             refs,
             encoder,
@@ -238,50 +196,12 @@ def profile_list(as_json: JsonOption = False) -> None:
 
     found = {name: str(path) for name, path in named_profiles().items()}
     if as_json:
-        return _print_json(found)
+        return print_json(found)
     for name, path in found.items():
-        _stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
+        stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
 
 
 register(app)
-
-
-def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) -> Scorer:
-    from .scorer import Scorer
-
-    return Scorer.load(profile, alpha=alpha, k=k, rule=rule)  # type: ignore[arg-type]  # Config checks the rule
-
-
-def _output(
-    table: ResultTable,
-    scorer: Scorer,
-    out: Path | None,
-    by: str,
-    format: str,
-    as_json: bool,
-    intervals: bool,
-    title: str,
-    extra: dict[str, Any] | None = None,
-) -> None:
-    """The summary on stdout, and everything in the folder `out`."""
-    from .report import render, write_report
-    from .summary import leave_one_out_row, summarise
-
-    profile, config = scorer.profile, scorer.config
-    judged: dict[str, Any] = {"alpha": config.alpha, "k": config.k, "rule": config.rule}
-    groups = summarise(replace(table, profile=None), by)
-    summary = [leave_one_out_row(profile, **judged), *groups]
-    shown = render(summary, format, intervals=intervals)  # type: ignore[arg-type]  # render checks it
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        table.write(out / "results.parquet")
-        table.write(out / "results.csv")
-        (out / "summary.csv").write_text(render(summary, "csv", intervals=True), encoding="utf-8")
-        write_report(table, out / "report.html", profile=profile, title=title, by=by, **judged)
-    if as_json:
-        _print_json({"summary": [row.to_dict() for row in summary], "rows": table.to_dicts(), **(extra or {})})
-    else:
-        sys.stdout.write(shown.rstrip() + "\n")
 
 
 def _show(profile: Profile, folder: Path, as_json: bool) -> None:
@@ -291,7 +211,7 @@ def _show(profile: Profile, folder: Path, as_json: bool) -> None:
     rows = thresholds(profile)
     row = leave_one_out_row(profile).to_dict()
     if as_json:
-        return _print_json(
+        return print_json(
             {
                 "name": profile.name,
                 "folder": str(folder),
@@ -307,7 +227,7 @@ def _show(profile: Profile, folder: Path, as_json: bool) -> None:
         )
     from rich.table import Table
 
-    console = _stdout()
+    console = stdout()
     console.print(f"{profile.name}  {folder}", highlight=False, soft_wrap=True, markup=False)
     console.print(f"encoder {profile.encoder_fingerprint}", highlight=False, soft_wrap=True, markup=False)
     refs = profile.references
@@ -366,41 +286,7 @@ def _print_scores(scores: Sequence[Score]) -> None:
                 Text(check.neighbours[0].reference if check.neighbours else "-"),
                 Text(reason if first else ""),
             )
-    _stdout().print(table)
-
-
-def _stdout() -> Console:
-    from rich.console import Console
-
-    # Piped output is not wrapped to a terminal's width.
-    return Console(width=None if sys.stdout.isatty() else 200)
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def _bar(label: str, total: int | None) -> Iterator[Any]:
-    """A progress bar on stderr; gives the function that is told how many are done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
-def _exit(verdicts: Sequence[bool | None]) -> None:
-    if not verdicts:
-        _fail("nothing to score")
-    if any(verdict is False for verdict in verdicts):
-        raise typer.Exit(1)
-
-
-def _fail(message: str) -> None:
-    sys.stderr.write(f"assetscore: {message}\n")
-    raise typer.Exit(2)
+    stdout().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

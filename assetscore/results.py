@@ -83,7 +83,7 @@ class Score:
     """The verdict on one asset.
 
     Attributes:
-        asset_id, category, path, group, game: what was scored, as far as it was told.
+        asset_id, category, path, group, game, task, use: what was scored, as far as it was told.
         status: one of `Status`; `reason` says it in words.
         style: the check under "art style".
         semantic: the check under "object class" or the request; None for an encoder that ignores factors.
@@ -108,6 +108,8 @@ class Score:
     encoder: str = ""
     profile: str = ""
     flags: tuple[str, ...] = ()
+    task: str = ""
+    use: str = ""
 
     @property
     def passed(self) -> bool | None:
@@ -140,6 +142,8 @@ class Score:
             "encoder": self.encoder,
             "profile": self.profile,
             "flags": list(self.flags),
+            "task": self.task,
+            "use": self.use,
         }
 
 

@@ -43,7 +43,7 @@ class Item:
         category: what it is compared under.
         request: what was asked for, as the semantic factor; None or "" for "object class".
         asset_id: default the file's name.
-        path, group, game: copied to the result.
+        path, group, game, task, use: copied to the result.
         status, reason: set where a reader already knows: "not_custom" for one that names a vanilla texture, say.
     """
 
@@ -56,6 +56,8 @@ class Item:
     game: str = ""
     status: Status | None = None
     reason: str = ""
+    task: str = ""
+    use: str = ""
 
 
 @dataclass
@@ -203,6 +205,8 @@ class Scorer:
             path=item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else ""),
             group=item.group,
             game=item.game,
+            task=item.task,
+            use=item.use,
             encoder=self.profile.encoder_fingerprint,
             profile=self.profile.name,
         )

@@ -24,7 +24,11 @@ __all__ = ["ResultTable", "Row"]
 
 @dataclass(frozen=True)
 class Row:
-    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict."""
+    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict.
+
+    `group` is the model of a benchmark's submission, `task` what the submission answers; `use` is how the game shows
+    the texture, where a mod was read. The last two are empty for plain files.
+    """
 
     asset_id: str
     game: str = ""
@@ -53,6 +57,8 @@ class Row:
     top_sem: tuple[float, ...] = ()
     encoder: str = ""
     profile: str = ""
+    task: str = ""
+    use: str = ""
 
     @classmethod
     def from_score(cls, score: Score) -> Row:
@@ -86,6 +92,8 @@ class Row:
             top_sem=() if semantic is None else semantic.top,
             encoder=score.encoder,
             profile=score.profile,
+            task=score.task,
+            use=score.use,
         )
 
     @property
@@ -97,6 +105,8 @@ class Row:
 COLUMNS = tuple(field_.name for field_ in fields(Row))
 _LISTS = ("nearest", "top_style", "top_sem")
 _FLOATS = tuple(f"{check}_{name}" for check in ("style", "sem") for name in ("s", "tau", "margin", "p"))
+_LATER = ("task", "use")
+"""Columns that older results lack."""
 _BOOLS = ("style_pass", "sem_pass", "both_pass", "borderline")
 
 
@@ -170,16 +180,22 @@ class ResultTable:
         """Write as Parquet, CSV or JSON, by the ending; in CSV, lists are JSON texts and None is empty."""
         path = Path(path)
         if path.suffix == ".parquet":
-            import pyarrow as pa
             import pyarrow.parquet as pq
 
-            pq.write_table(pa.Table.from_pylist(self.to_dicts(), schema=_arrow_schema()), path)
+            pq.write_table(self.to_arrow(), path)
         elif path.suffix == ".csv":
             path.write_text(self.to_csv(), encoding="utf-8", newline="")
         elif path.suffix == ".json":
             path.write_text(json.dumps(self.to_dicts(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         else:
             raise UsageError(f"results are written as .parquet, .csv or .json, got {path.name!r}")
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow Table. Half of a surrogate pair, from a file name in another encoding, becomes "?"."""
+        import pyarrow as pa
+
+        records = [{name: _encodable(value) for name, value in record.items()} for record in self.to_dicts()]
+        return pa.Table.from_pylist(records, schema=_arrow_schema())
 
     def to_csv(self) -> str:
         """The rows as CSV text."""
@@ -246,6 +262,10 @@ def _rejudged(row: Row, profile: Profile, config: Any) -> Row:
     return replace(row, **changes)
 
 
+def _encodable(value: Any) -> Any:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) and not value.isascii() else value
+
+
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, list):
         return json.dumps(value)
@@ -255,6 +275,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def _read_row(record: dict[str, Any], line: int, path: Path) -> Row:
+    record = {**dict.fromkeys(_LATER, ""), **record}
     missing = [name for name in COLUMNS if name not in record]
     if missing:
         raise ManifestError(f"{path}: no results table: column {missing[0]!r} is missing")

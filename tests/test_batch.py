@@ -149,7 +149,7 @@ class TestTable:
         assert header == (
             "asset_id,game,category,group,path,status,reason,style_s,style_tau,style_margin,style_p,style_pass,"
             "sem_factor,sem_s,sem_tau,sem_margin,sem_p,sem_pass,both_pass,borderline,grid,frames,nearest,top_style,"
-            "top_sem,encoder,profile"
+            "top_sem,encoder,profile,task,use"
         )
 
     @pytest.mark.parametrize("alpha", [0.05, 0.15, 0.3, 0.45])

@@ -7,6 +7,7 @@ clip:ViT-B-16-SigLIP/webli?conditioning=subspace&rank=16   factors through the t
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CLIP", "anchors", "parse_name"]
 
+ANCHORS_VERSION = 1
+"""Part of a fingerprint: raise it with any change of `anchors`."""
 Conditioning = Literal["none", "subspace"]
 
 
@@ -95,13 +98,13 @@ class CLIP(ImageTower):
         self._bases: dict[str, NDArray[np.float64]] = {}
         self.width = self._measure()
         self._mean = self._anchor_mean() if self.conditional else None
-        self._identify()
+        self._identify(f"anchors {ANCHORS_VERSION}")
 
-    def _identify(self) -> None:
+    def _identify(self, mean: str) -> None:
         settings = self.settings()
-        if self._mean is not None:
+        if self.conditional:
             settings |= {
-                "mean_vector": np.round(self._mean, 4).tolist(),
+                "mean_of": mean,
                 "phrases": sorted((factor, *texts) for factor, texts in self._phrases.items()),
                 "rank": self.rank,
                 "vocabulary": VOCABULARY_VERSION,
@@ -135,7 +138,7 @@ class CLIP(ImageTower):
             raise UsageError(f"features must be (n, {self.width}) with a finite row, got shape {np.shape(features)}")
         other = copy(self)
         other._mean = finite.mean(axis=0)
-        other._identify()
+        other._identify(hashlib.sha256(np.sort(finite.astype(np.float32), axis=0).tobytes()).hexdigest())
         return other
 
     def condition(self, features: NDArray[np.float32], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:

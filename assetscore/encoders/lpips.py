@@ -38,7 +38,7 @@ class LPIPS(ImageTower):
         trunk: "alex" (the metric's default), "vgg" or "squeeze".
         weights: torchvision's file of the trunk, or None for torchvision's own download.
         side: pixels of the square canvas that every texture is brought to: smaller ones are enlarged by an integer.
-        device, dtype, batch_size, matte: as for csd.
+        device, dtype, batch_size, matte: as for csd; but for float32, since a distance is a small difference.
 
     Raises:
         UsageError: an unknown trunk, or a side too small for it.

@@ -65,7 +65,9 @@ class PixelBudget:
         lowest, highest = int(size["shortest_edge"]), int(size["longest_edge"])
         if least is not None and least > min(highest, MOST_PIXELS):
             raise UsageError(f"min_pixels must be at most {min(highest, MOST_PIXELS)}, got {least}")
-        return cls(images.patch_size * images.merge_size, max(lowest, least or 0), min(highest, MOST_PIXELS))
+        least = max(lowest, least or 0)
+        # Whole units around the least need room: a processor of one size only would leave none, and resample.
+        return cls(images.patch_size * images.merge_size, least, max(min(highest, MOST_PIXELS), 4 * least))
 
 
 def fit(height: int, width: int, budget: PixelBudget) -> tuple[int, int, int]:

@@ -114,10 +114,11 @@ def agree(
         )
     sys.stdout.write(agreement_table(studies, format))  # type: ignore[arg-type]  # checked there
     sys.stdout.write("\n" + raters_table(studies[0], format))  # type: ignore[arg-type]
+    names = _names(results)
     for question, other, pair in pairs:
         p = f"DeLong p = {pair.p_value:.3g}" if not math.isnan(pair.p_value) else pair.difference.reason
         remark(
-            f"{question}: AUROC of {results[0].name} minus {results[other].name}: {pair.difference}, {p}; "
+            f"{question}: AUROC of {names[0]} minus {names[other]}: {pair.difference}, {p}; "
             f"bootstrap {pair.bootstrap}; {pair.first.n} assets that both scored"
         )
     for line in dict.fromkeys(_reasons(studies)):
@@ -165,7 +166,7 @@ def compare(
     builds = compare_builds(first, second, **settings)
     methods = compare_methods(first, second, measure, by, **settings) if _shared(tables, by) else None
     if page is not None:
-        write_page(builds, page, f"{results[0].name} and {results[1].name}")
+        write_page(builds, page, " and ".join(_names(results)))
         remark(f"page: {page}")
     if as_json:
         tasks = None if methods is None else methods.to_dict()
@@ -195,9 +196,16 @@ def _keep_best(
     if as_json:
         builds = [{"file": str(p), **{n: _plain(v) for n, v in r.items()}} for p, r in zip(paths, rates, strict=True)]
         return print_json({"kind": "keep best", "builds": builds, **result.to_dict()})
-    for path, rate, step in zip(paths, rates, result.steps, strict=True):
-        out(f"{step.decision:11}  {path.name}  {aim} {_number(rate[aim])}  ({step.reason})")
-    out(f"keep {paths[result.best].name}")
+    names = _names(paths)
+    for name, rate, step in zip(names, rates, result.steps, strict=True):
+        out(f"{step.decision:11}  {name}  {aim} {_number(rate[aim])}  ({step.reason})")
+    out(f"keep {names[result.best]}")
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """The files' names; as they were given where several have one name, as every batch's results.csv has."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(set(paths)) else [str(path) for path in paths]
 
 
 def _shared(tables: list[ResultTable], by: str) -> bool:

@@ -38,6 +38,7 @@ MEASURES = ("pass_style", "pass_sem", "pass_both", "custom")
 """What a build is measured by: rates over its assets that have a verdict."""
 Kind = Literal["gained", "lost", "changed", "same"]
 _VERDICTS = {"style": "style_pass", "semantic": "sem_pass", "both": "both_pass"}
+_BY = ("group", "task", "category", "game", "asset_id")
 _WORDS = {True: "pass", False: "fail", None: "no verdict"}
 _SAME = 1e-6
 """Scores nearer than this are the same picture's: an encoder's own noise is smaller."""
@@ -275,8 +276,8 @@ def _one_encoder(rows: Sequence[Row]) -> None:
 def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
     if measure not in MEASURES:
         raise UsageError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
-    if by not in ("group", "category", "game", "asset_id"):
-        raise UsageError(f"by must be group, category, game or asset_id, got {by!r}")
+    if by not in _BY:
+        raise UsageError(f"by must be one of {', '.join(_BY)}, got {by!r}")
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(getattr(row, by)), []).append(row)

@@ -42,7 +42,7 @@ def make(
     drawn = make_study(read_results(results), Profile.load(profile), folder, n, seed)
     if as_json:
         return print_json({"folder": str(folder), "assets": [row.asset_id for row in drawn]})
-    out(f"{len(drawn)} textures of {len({row.group for row in drawn})} groups in {folder}")
+    out(f"textures: {len(drawn)}, groups: {len({row.group for row in drawn})}, in {folder}")
     return None
 
 
@@ -93,7 +93,7 @@ def export(
         return print_json([{name: getattr(vote, name) for name in names} for vote in votes])
     if target is None:
         sys.stdout.write(votes_csv(votes))
-    remark(f"{len(votes)} answers of {raters} raters" + (f" in {target}" if target is not None else ""))
+    remark(f"answers: {len(votes)}, raters: {raters}" + (f" in {target}" if target is not None else ""))
     return None
 
 
@@ -103,6 +103,7 @@ def coherence(
     encoder: Annotated[str, typer.Option(help="See `assetscore encoders`.")] = DEFAULT_ENCODER,
     k: Annotated[int, typer.Option(help="Nearest others to compare with.", min=1)] = Config.k,
     show: Annotated[int, typer.Option(help="How many of the odd ones to list.", min=1)] = 20,
+    page: Annotated[Path | None, typer.Option(help="HTML page with the pictures, the odd ones first.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score a set of textures against itself, for a game without vanilla art; the odd ones out first."""
@@ -112,7 +113,13 @@ def coherence(
     items = walk_folder(folder, (), "")
     if not items:
         raise UsageError(f"{folder}: there is no image file")
-    result = run([(item.asset_id, item.path) for item in items], encoder, k=k)
+    paths = {item.asset_id: item.path for item in items}
+    result = run(paths.items(), encoder, k=k)
+    if page is not None:
+        from .page import write_coherence_page
+
+        write_coherence_page(result, paths, page, f"{folder.name} against itself")
+        remark(f"page: {page}")
     if as_json:
         print_json(result.to_dict())
     else:

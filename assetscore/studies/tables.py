@@ -1,4 +1,4 @@
-"""The paper's Tables 14, 18 and 19 as text, Markdown, CSV or LaTeX. What does not exist is "-", in CSV empty."""
+"""The paper's Tables 13, 14, 18 and 19 as text, Markdown, CSV or LaTeX. What does not exist is "-", in CSV empty."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from ..errors import UsageError
+from ..summary import Rate
+from .ablation import Ablation
 from .agreement import Agreement
 from .intervals import Estimate
 from .sweep import Cell, CheckCell, Sweep
 
-__all__ = ["Format", "agreement_table", "alpha_table", "format_table", "k_table", "raters_table"]
+__all__ = ["Format", "ablation_table", "agreement_table", "alpha_table", "format_table", "k_table", "raters_table"]
 
 Format = Literal["text", "markdown", "csv", "latex"]
 Value = str | int | float | Estimate | None
@@ -90,6 +92,33 @@ def k_table(sweep: Sweep, format: Format = "text") -> str:
             row += _k_values(check)
         rows.append([*row, _mark(sweep, cell)])
     return format_table([*header, ""], rows, format)
+
+
+def ablation_table(games: Sequence[Ablation], format: Format = "text", *, intervals: bool = False) -> str:
+    """Table 13: two configurations by game, and below them the mean difference over tasks with its interval.
+
+    Args:
+        games: from `ablation.ablation`.
+        format: "text", "markdown", "csv" or "latex".
+        intervals: give the rates' Wilson intervals (95 %), too. The difference has its own in any case.
+    """
+    names = {"pass_style": "Pass_style", "pass_sem": "Pass_sem", "pass_both": "Pass_both"}
+    rows: list[list[Value]] = []
+    for part in games:
+        for i, group in enumerate((part.first, part.second)):
+            rates = [part.rates[name][i] if name in part.rates else None for name in names]
+            rows.append([part.game or "-", group, part.n[i], *(_of_rate(rate, intervals) for rate in rates)])
+        found = [part.differences.get(name) for name in names]
+        tasks = max((len(each.tasks) for each in found if each is not None), default=0)
+        changes = [None if each is None else each.result.difference for each in found]
+        rows.append([part.game or "-", f"difference over {tasks} task{'s' * (tasks != 1)}", None, *changes])
+    return format_table(["game", "configuration", "N", *names.values()], rows, format)
+
+
+def _of_rate(rate: Rate | None, intervals: bool) -> Value:
+    if rate is None or rate.value is None:
+        return None
+    return Estimate(rate.value, *rate.interval) if intervals else rate.value
 
 
 def agreement_table(studies: Sequence[Agreement], format: Format = "text") -> str:

@@ -12,7 +12,7 @@ from ..scorer import Item
 from .base import SCORED_USES, Origin, Submission, Use
 from .copies import CopyIndex
 
-__all__ = ["items"]
+__all__ = ["flagged", "items"]
 
 _STATUS: dict[Origin, Status] = {"vanilla": "not_custom", "missing": "missing"}
 
@@ -34,7 +34,7 @@ def items(
         content: Texture | ImageError
         try:
             texture = asset.texture
-            content = MissingImageError(asset.reason) if texture is None else _flagged(texture, copies)
+            content = MissingImageError(asset.reason) if texture is None else flagged(texture, copies)
         except ImageError as error:
             content = error
         yield Item(
@@ -47,10 +47,12 @@ def items(
             game=submission.game,
             status=_STATUS.get(asset.origin),
             reason=asset.reason if asset.origin != "own" else "",
+            use=asset.use,
         )
 
 
-def _flagged(texture: Texture, copies: CopyIndex | None) -> Texture:
+def flagged(texture: Texture, copies: CopyIndex | None) -> Texture:
+    """The texture with a remark where it is a near copy of a reference."""
     found = None if copies is None else copies.find(texture)
     if found is None or found.kind == "equal":
         return texture  # of equal ones the scorer speaks

@@ -15,9 +15,10 @@ from torchvision import transforms
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders._tower import CLIP_MEAN, CLIP_STD, cropped
-from assetscore.errors import FactorError, UsageError, WeightsError
+from assetscore.errors import EncoderUnavailableError, FactorError, UsageError, WeightsError
 from assetscore.images import load
 
+from .test_weights import put_in_cache
 from .tiny_models import csd_state
 
 Array = np.ndarray[Any, Any]
@@ -104,6 +105,19 @@ def test_every_key_form_gives_the_same_vectors(
     expected = get_encoder("csd", weights=csd_file, device="cpu", dtype="fp32").embed(pictures[:2], ["x"])["x"]
     other = get_encoder(f"csd:{tmp_path / 'other.pth'}", device="cpu", dtype="fp32").embed(pictures[:2], ["x"])["x"]
     assert np.array_equal(other, expected)
+
+
+def test_the_hubs_file_is_found_in_the_cache(hub_cache: Path, csd_file: Path) -> None:
+    put_in_cache(
+        hub_cache, "tomg-group-umd/CSD-ViT-L", {"pytorch_model.bin": csd_file.read_bytes(), "config.json": b"{}"}
+    )
+    expected = get_encoder("csd", weights=csd_file, device="cpu", dtype="fp32").fingerprint
+    assert get_encoder("csd", device="cpu", dtype="fp32").fingerprint == expected
+
+
+def test_offline_the_hubs_file_is_named(hub_cache: Path) -> None:
+    with pytest.raises(EncoderUnavailableError, match=r"tomg-group-umd/CSD-ViT-L .*pytorch_model\.bin"):
+        get_encoder("csd")
 
 
 def broken_states() -> dict[str, dict[str, torch.Tensor]]:

@@ -19,7 +19,7 @@ import torch
 from assetscore.encoders import get_encoder
 from assetscore.encoders.tpips import TPIPS, PixelBudget, fit, picture
 from assetscore.encoders.tpips_load import REPOSITORIES, say_licence
-from assetscore.encoders.tpips_rerank import Reranker
+from assetscore.encoders.tpips_rerank import Reranker, rerank_neighbours
 from assetscore.errors import EncoderUnavailableError, FactorError, UsageError, WeightsError
 from assetscore.images import composite, load
 
@@ -414,3 +414,18 @@ def test_reranking_must_be_asked_for(encoder: TPIPS, checkpoint: Path) -> None:
         made(checkpoint, rerank="late_fusion")
     with pytest.raises(UsageError, match="rerank_top"):
         made(checkpoint, rerank="early_fusion", rerank_top=0)
+
+
+def test_neighbours_come_back_in_their_new_order() -> None:
+    """Against a search by hand, with a comparer whose similarities are known."""
+    textures = [load(np.full((8, 8), grey, np.uint8)) for grey in (0, 50, 100, 150, 100)]
+
+    class Greys:
+        def rerank(self, query: Any, candidates: Any, factor: str) -> Any:
+            grey = [float(texture.pixels[0, 0, 0]) for texture in (query, *candidates)]
+            return np.array([np.nan if other == 150 else -abs(grey[0] - other) for other in grey[1:]])
+
+    found = np.array([[3, 1, 4, 2], [0, 4, -1, -1], [-1, -1, -1, -1]])
+    ids, values = rerank_neighbours(Greys(), textures[:3], found, textures, "x")
+    assert ids.tolist() == [[1, 2, 4, 3], [0, 4, -1, -1], [-1, -1, -1, -1]]
+    assert np.nan_to_num(values, nan=7).tolist() == [[-50, -100, -100, 7], [-50, -50, 7, 7], [7, 7, 7, 7]]

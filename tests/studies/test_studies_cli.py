@@ -181,12 +181,21 @@ def test_compare_keeps_the_best(run, files):
     assert json.loads(run("compare", *builds, "--aim", "pass_both", "--json")[1])["best"] == 2
 
 
+def test_results_of_one_name_are_told_apart(run, files, tmp_path):
+    for folder, source in (("first", "results.csv"), ("second", "better.csv")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "results.csv").write_bytes((files / source).read_bytes())
+    builds = [tmp_path / folder / "results.csv" for folder in ("first", "second")]
+    out = run("compare", *builds, "--aim", "pass_both")[1]
+    assert out.splitlines()[-1] == f"keep {builds[1]}"
+
+
 def test_export(run, study_folder, tmp_path):
     store = Store(study_folder / "answers.sqlite")
     store.record(store.rater("Ana"), "asset-1", {"style": "yes", "object": "unsure"})
     code, out, err = run("study", "export", study_folder)
     assert (code, out) == (0, "asset,rater,question,answer\nasset-1,Ana,style,yes\nasset-1,Ana,object,unsure\n")
-    assert "2 answers of 1 raters" in err
+    assert "answers: 2, raters: 1" in err
     code, out, _ = run("study", "export", study_folder, "-o", tmp_path / "votes.csv")
     assert (code, out) == (0, "")
     assert len(read_votes(tmp_path / "votes.csv").votes) == 2
@@ -210,7 +219,7 @@ def test_make_a_study_serve_it_and_hold_the_votes_against_the_results(run, files
     ResultTable(tuple(rows)).write(tmp_path / "results.csv")
     make = ("study", "make", tmp_path / "results.csv", tmp_path / "study", "--profile", files / "profile", "-n", 12)
     code, out, _ = run(*make)
-    assert (code, out.startswith("12 textures of 3 groups")) == (0, True)
+    assert (code, out.startswith("textures: 12, groups: 3")) == (0, True)
     assert run(*make)[0] == 2, "a folder with something in it is not written over"
     study = read_study(tmp_path / "study")
     assert len(study.items) == 12
@@ -243,8 +252,12 @@ def test_coherence_lists_the_odd_one_first(run, tmp_path):
     for i in range(8):
         Image.fromarray(art(rng, centre, 20)).save(tmp_path / "set" / f"{i}.png")
     Image.new("RGB", (8, 8), (255, 0, 255)).save(tmp_path / "set" / "odd.png")
-    code, out, _ = run("study", "coherence", tmp_path / "set")
+    code, out, _ = run("study", "coherence", tmp_path / "set", "--page", tmp_path / "page.html")
     assert code == 0
+    text = (tmp_path / "page.html").read_text()
+    assert text.count("<figure") == text.count("data:image/png") == 9
+    assert text.index("odd.png") < text.index("0.png")
+    assert str(tmp_path) not in text
     assert out.splitlines()[2].endswith("odd.png")
     (tmp_path / "set" / "broken.png").write_bytes(b"x")
     code, out, err = run("study", "coherence", tmp_path / "set", "--json")
