@@ -178,7 +178,7 @@ class TestTable:
         assert strict.rethreshold(alpha=0.15).column("both_pass") == table.column("both_pass")
 
     def test_wrong_use(self, table: ResultTable, profile: Profile) -> None:
-        with pytest.raises(UsageError, match="at most 20"):
+        with pytest.raises(UsageError, match="between 1 and 20"):
             table.rethreshold(k=21)
         with pytest.raises(UsageError, match="profile"):
             ResultTable(table.rows).rethreshold(alpha=0.1)

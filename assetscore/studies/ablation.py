@@ -29,8 +29,8 @@ class Ablation:
         rates: for "pass_style", "pass_sem" (where there is such a check) and "pass_both" the share of all assets with a
             verdict, of each group, as in the other tables.
         differences: for each the mean difference over tasks, second minus first, with its bootstrap interval; None
-            where no task has assets with a verdict of both. Each task counts once, so this need not be the difference of the
-            two rates.
+            where no task has assets with a verdict of both. Each task counts once, so this need not be the difference
+            of the two rates.
     """
 
     game: str
