@@ -69,6 +69,7 @@ def batch(
     from .benchmark import run_benchmark
     from .cache import EmbeddingCache
     from .report import render
+    from .submissions.base import printable
     from .submissions.source import GAMES
     from .table import ResultTable
 
@@ -95,7 +96,7 @@ def batch(
             ),
         )
     for note in done.notes:
-        sys.stderr.write(f"assetscore: {_one_line(note)}\n")
+        sys.stderr.write(f"assetscore: {printable(note)}\n")
     if done.reused:
         sys.stderr.write(f"assetscore: {done.reused} of {len(entries)} submissions were scored before\n")
     if not done.table.rows:
@@ -207,8 +208,3 @@ def _reports(
             rule=config.rule,
             ablation=found,
         )
-
-
-def _one_line(text: str) -> str:
-    """Names come from strangers: nothing in them may move the terminal's cursor."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)

@@ -15,7 +15,7 @@ import assetscore
 from assetscore import ResultTable
 from assetscore.cache import default_path
 from assetscore.encoders.pixelstats import PixelStats
-from assetscore.store import data_folder
+from assetscore.folders import data_folder
 
 from .conftest import sprite
 from .makers_games import model, png, rawimg, tmod, write_tree, zip_bytes
