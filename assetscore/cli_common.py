@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -40,7 +41,7 @@ def stdout() -> Console:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 @contextmanager
@@ -52,6 +53,20 @@ def bar(label: str, total: int | None) -> Iterator[Any]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done, total=total: progress.update(task, completed=done, total=total)
+
+
+def check_out(out: Path | None) -> None:
+    """Make the folder for results before anything is scored."""
+    if out is None:
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(f"--out {out}: {error.strerror or error}")
+
+
+def remark(message: str) -> None:
+    sys.stderr.write(f"assetscore: {message}\n")
 
 
 def exit_with(verdicts: Sequence[bool | None]) -> None:
