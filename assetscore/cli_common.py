@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,13 +57,12 @@ def bar(label: str, total: int | None) -> Iterator[Any]:
 
 
 def check_out(out: Path | None) -> None:
-    """Make the folder for results before anything is scored."""
+    """Tell before anything is scored that results cannot be written there."""
     if out is None:
         return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(f"--out {out}: {error.strerror or error}")
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        fail(f"--out {out}: {there} is no folder that can be written to")
 
 
 def remark(message: str) -> None:

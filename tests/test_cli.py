@@ -143,7 +143,7 @@ class TestBatch:
     ) -> None:
         (tmp_path / "file").write_text("x")
         for out in (tmp_path / "file", tmp_path / "file" / "deeper"):
-            assert run("batch", self.folder(tmp_path / str(out.name)), "--profile", drawn, "--out", out) == 2
+            assert run("batch", self.folder(tmp_path / f"for {out.name}"), "--profile", drawn, "--out", out) == 2
             assert "--out" in capsys.readouterr().err
             assert run("demo", "--out", out) == 2
 
