@@ -516,4 +516,7 @@ def test_many_requests_do_not_pile_up(references: ReferenceSet) -> None:
 
 def test_a_copied_folder_works(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, tmp_path / "elsewhere" / "copy")
-    assert Profile.load(tmp_path / "elsewhere" / "copy").name == "copy"
+    copied = Profile.load(tmp_path / "elsewhere" / "copy")
+    assert copied.name == "drawn"
+    copied.save(tmp_path / "again")
+    assert (tmp_path / "again" / "profile.json").read_bytes() == (saved / "profile.json").read_bytes()
