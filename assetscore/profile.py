@@ -24,7 +24,7 @@ from .encoders.base import Encoder, TwoStageEncoder, get_encoder
 from .errors import EmbeddingError, ProfileMismatchError, ReferenceSetError, UnknownCategoryError, UsageError
 from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
-from .neighbours import lpips_rows
+from .neighbours import Neighbours, knn_mean, lpips_rows
 from .references import Reference, ReferenceSet
 from .vectors import cached_vectors
 
@@ -119,6 +119,10 @@ class Profile:
         factors = check_factors(factors)
         if not encoder.conditional:
             factors = factors[:1]
+        if 0 < encoder.rerank_top < config.k:
+            raise UsageError(
+                f"k = {config.k} needs an encoder that compares at least as many again, not {encoder.rerank_top}"
+            )
         parts, all_features = embed_references(encoder, [r.texture for r in references], factors, progress)
         bad = ~np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts.values()])
         if bad.any():
@@ -257,13 +261,46 @@ class Profile:
             return known
         with self._made_once(key):
             if key not in self._calibrations:
-                vectors = self.vectors(category, factor)
-                queries, rows = self.search_rows(vectors, query=True), self.search_rows(vectors, query=False)
-                made = calibrate(category, factor, queries, rows, self.groups(category))
+                made = self._calibrate(category, factor)
                 with self._lock:
                     _make_room(self._calibrations, self.factors)
                     self._calibrations[key] = made
             return self._calibrations[key]
+
+    def nearest(self, category: str, factor: str, queries: Vectors, textures: Sequence[Texture], k: int) -> Neighbours:
+        """The k nearest references of pictures that are none, in the order of `by_category`.
+
+        Args:
+            queries: (q, d) vectors of the pictures under the factor.
+            textures: the q pictures, for an encoder that compares the nearest ones again, pair by pair.
+        """
+        rows = self.search_rows(self.vectors(category, factor), query=False)
+        found = knn_mean(self.search_rows(queries, query=True), rows, k)
+        rerank = self._reranker(category, factor, textures)
+        return found if rerank is None else rerank(found)
+
+    def _calibrate(self, category: str, factor: str) -> Calibration:
+        vectors = self.vectors(category, factor)
+        queries, rows = self.search_rows(vectors, query=True), self.search_rows(vectors, query=False)
+        rerank = self._reranker(category, factor, [reference.texture for reference in self.by_category[category]])
+        most = TOP if rerank is None else min(TOP, self.encoder.rerank_top)
+        return calibrate(category, factor, queries, rows, self.groups(category), most=most, rerank=rerank)
+
+    def _reranker(
+        self, category: str, factor: str, textures: Sequence[Texture]
+    ) -> Callable[[Neighbours], Neighbours] | None:
+        if self._encoder is None or not self._encoder.rerank_top:
+            return None
+        encoder = self._encoder
+
+        def rerank(found: Neighbours) -> Neighbours:
+            from .encoders.tpips_rerank import rerank_neighbours
+
+            candidates = [reference.texture for reference in self.by_category[category]]
+            ids, similarities = rerank_neighbours(encoder, textures, found.ids, candidates, factor)
+            return Neighbours(similarities.mean(axis=1), ids, similarities)
+
+        return rerank
 
     @contextmanager
     def _made_once(self, key: tuple[str, str]) -> Iterator[None]:
@@ -295,7 +332,8 @@ class Profile:
                     self._vectors[category, factor] = checked(self.encoder_name, self.metric, vectors, n)
                 groups = self.groups(category)
                 top = _tensor(tensors, (LEAVE_ONE_OUT, category, factor), np.float64, n)
-                if top.shape[1] != leave_one_out_k(TOP, groups) or (np.diff(top, axis=1) > 1e-9).any():
+                most = leave_one_out_k(TOP, groups)
+                if not min(self.config.k, most) <= top.shape[1] <= most or (np.diff(top, axis=1) > 1e-9).any():
                     raise ValueError(f"the leave-one-out similarities of {category!r} under {factor!r} are no ranking")
                 if self.metric == "cosine" and np.abs(top).max(initial=0) > 1.001:
                     raise ValueError(f"the leave-one-out similarities of {category!r} under {factor!r} are no cosines")

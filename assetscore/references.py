@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import logging
 import os
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ImageError, ManifestError, ReferenceSetError
 from .images import Asset, Texture, load
+from .text import printable
 
 if TYPE_CHECKING:
     from .submissions.base import ReferenceRecord
@@ -193,12 +195,12 @@ class ReferenceSet:
                 texture = load(root / row["file"])
             except ImageError as error:
                 log.warning("reference skipped: %s", error)
-                skipped.append((row["file"], str(error)))
+                skipped.append((printable(row["file"]), printable(str(error))))
                 continue
             references.append(
                 Reference(
-                    id=row["file"],
-                    category=row["category"],
+                    id=printable(row["file"]),
+                    category=printable(row["category"]),
                     texture=texture,
                     family=row.get("family") or "",
                     words=row.get("object_words") or "",
@@ -246,7 +248,11 @@ def _folder_rows(root: Path) -> Iterator[dict[str, str]]:
 
 
 def _manifest_rows(manifest: Path) -> list[dict[str, str]]:
-    with manifest.open(encoding="utf-8-sig", newline="") as file:
+    try:
+        text = manifest.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{manifest}: {error}") from error
+    with io.StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         for column in ("file", "category"):
             if column not in (reader.fieldnames or ()):

@@ -22,9 +22,9 @@ from .encoders.base import Encoder
 from .errors import FactorError, ImageError, MissingImageError, UnsupportedTypeError, UsageError
 from .folders import find_profile
 from .images import Asset, Texture, load
-from .neighbours import knn_mean
 from .profile import Profile
-from .results import FactorScore, Neighbour, Score, Status, judge
+from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
+from .text import printable
 
 __all__ = ["Item", "Scorer", "score"]
 
@@ -204,19 +204,20 @@ class Scorer:
     def _blank(self, item: Item, semantic: str | None) -> Score:
         style = self._factor_score(item.category, self.profile.style_factor)
         return Score(
-            asset_id=item.asset_id or _default_id(item),
-            category=item.category,
+            asset_id=printable(item.asset_id or _default_id(item)),
+            category=printable(item.category),
             status="scored",
             reason="",
             style=style,
             semantic=None if semantic is None else replace(style, factor=semantic),
-            path=item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else ""),
-            group=item.group,
+            path=printable(item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else "")),
+            group=printable(item.group),
             game=item.game,
             task=item.task,
             use=item.use,
             encoder=self.profile.encoder_fingerprint,
             profile=self.profile.name,
+            profile_fingerprint=self.profile.fingerprint,
         )
 
     def _factor_score(self, category: str, factor: str) -> FactorScore:
@@ -233,7 +234,7 @@ class Scorer:
         pending.score = replace(
             score,
             status=status,
-            reason=reason,
+            reason=printable(reason),
             style=replace(score.style, passed=verdict),
             semantic=None if score.semantic is None else replace(score.semantic, passed=verdict),
         )
@@ -276,15 +277,12 @@ class Scorer:
         if k == 0 or not pendings:
             return
         tau = calibration.threshold(config.alpha, config.k, config.rule)
-        queries = profile.search_rows(np.concatenate(vectors), query=True)
-        references = profile.search_rows(profile.vectors(category, factor), query=False)
-        found = knn_mean(queries, references, calibration.top.shape[1])
+        frames = [frame for pending in pendings for frame in pending.frames]
+        found = profile.nearest(category, factor, np.concatenate(vectors), frames, calibration.top.shape[1])
         ids = [reference.id for reference in profile.by_category[category]]
-        parts = np.split(np.arange(len(queries)), np.cumsum([len(part) for part in vectors])[:-1])
+        parts = np.split(np.arange(len(frames)), np.cumsum([len(part) for part in vectors])[:-1])
         tops = np.stack([found.similarities[rows].mean(axis=0) for rows in parts])
-        similarities = tops[:, :k].mean(axis=1)
-        if profile.metric == "cosine":
-            similarities = similarities.clip(-1.0, 1.0)
+        similarities = [mean_similarity(top, k, profile.metric) for top in tops.tolist()]
         p_values = calibration.p_values(similarities, config.k)
         for pending, rows, top, similarity, p in zip(pendings, parts, tops, similarities, p_values, strict=True):
             if not isfinite(similarity):
@@ -292,7 +290,7 @@ class Scorer:
             judged = replace(
                 getattr(pending.score, check),
                 factor=factor,
-                similarity=float(similarity),
+                similarity=similarity,
                 threshold=tau,
                 p_value=float(p),
                 neighbours=_nearest(found.ids[rows], found.similarities[rows], ids, k),
@@ -312,13 +310,18 @@ class Scorer:
                 status, reason = "uncalibrated", f"category {score.category!r} has one reference, or one group of them"
         elif any(check.threshold is None for check in checks):
             status = "uncalibrated"
-            reason = f"{checks[0].n} references of {score.category!r} are too few for alpha = {self.config.alpha}"
+            reason = too_few(checks[0].n, score.category, self.config.alpha)
         verdicts = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
         noise = profile.batch_noise
         pending.score = replace(
             score,
             status=status,
-            reason=reason or _in_words(verdicts),
+            reason=reason
+            or "; ".join(
+                explain(v.factor, v.margin, v.p_value, v.n)
+                for v in verdicts
+                if v.margin is not None and v.p_value is not None
+            ),
             style=verdicts[0],
             semantic=verdicts[1] if len(verdicts) > 1 else None,
             borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in verdicts),
@@ -404,16 +407,3 @@ def _nearest(
             best[i] = max(similarity, best.get(i, -np.inf))
     ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
     return tuple(Neighbour(names[i], similarity) for i, similarity in ordered)
-
-
-def _in_words(checks: Sequence[FactorScore]) -> str:
-    """Why it passed or failed, for a person."""
-    words = []
-    for check in checks:
-        if check.margin is None or check.p_value is None:
-            continue
-        share = f"{max(0.0, check.p_value - 1 / (check.n + 1)):.0%} of the references are as far from the others"
-        words.append(
-            f"fits in {check.factor}: {share}" if check.margin >= 0 else f"does not fit in {check.factor}: {share}"
-        )
-    return "; ".join(words)

@@ -425,6 +425,39 @@ class TestEncoders:
         assert Scorer(built).score(asset, "item").style.similarity == pytest.approx(S, abs=1e-5)
 
 
+def test_reranking_reaches_thresholds_and_scores(references: ReferenceSet) -> None:
+    """Candidates by vectors, values by pairs: recomputed by hand."""
+
+    def pair(a, b) -> float:  # type: ignore[no-untyped-def]
+        return 1 - abs(float(a.pixels.mean()) - float(b.pixels.mean())) / 255
+
+    class Pairs(PixelStats):
+        name, fingerprint, rerank_top = "pairs", "pairs/1", 8
+
+        def rerank(self, query, candidates, factor):  # type: ignore[no-untyped-def]
+            return np.array([pair(query, candidate) for candidate in candidates])
+
+    built = Profile.build(references, Pairs())
+    items = references.of("item")
+    vectors = built.vectors("item", "art style").astype(float)
+    matrix = vectors @ vectors.T
+    np.fill_diagonal(matrix, -np.inf)
+    expected = []
+    for i, row in enumerate(matrix):
+        candidates = np.argsort(-row, kind="stable")[:8]
+        expected.append(
+            np.mean(sorted((pair(items[i].texture, items[j].texture) for j in candidates), reverse=True)[:5])
+        )
+    np.testing.assert_allclose(built.calibration("item", "art style").scores(5), expected, atol=1e-12)
+    asset = assetscore.images.load(sprite(4321))
+    query = PixelStats().features([asset]).astype(float)[0]
+    candidates = np.argsort(-(vectors @ query), kind="stable")[:8]
+    S = np.mean(sorted((pair(asset, items[j].texture) for j in candidates), reverse=True)[:5])
+    result = Scorer(built).score(asset, "item")
+    assert result.style.similarity == pytest.approx(S, abs=1e-12)
+    assert len(result.style.top) == 8
+
+
 class TestFamilies:
     def build(self, families: bool) -> Profile:
         refs = [
