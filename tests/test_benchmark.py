@@ -214,8 +214,10 @@ class TestRun:
     def test_the_cache_changes_nothing(self, root: Path, references: ReferenceSet, tmp_path: Path) -> None:
         tables = []
         for cache in (None, EmbeddingCache(tmp_path / "c.sqlite"), EmbeddingCache(tmp_path / "c.sqlite")):
-            profile = Profile.build(references, Conditional(), name="drawn")
+            encoder = Conditional()
+            profile = Profile.build(references, encoder, name="drawn")
             tables.append(run_benchmark(find_entries(root), {"": Scorer(profile)}, cache=cache).table.rows)
+            assert profile.encoder is encoder, "as it was before"
         assert tables[0] == tables[1] == tables[2]
         assert cache is not None
         assert (cache.hits, cache.misses) == (9, 0)
@@ -353,6 +355,13 @@ class TestResume:
         assert self.run(root, scorer, parts, copies=False).reused == 0
         assert run_benchmark(find_entries(root, requests="ids"), {"": scorer}, parts=parts).reused == 0
         assert self.run(root, scorer, parts).reused == 6, "each setting has parts of its own"
+
+    def test_another_game(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        for game in ("auto", "minecraft", "folder"):
+            entries = [e for e in find_entries(root, game=game) if (e.model, e.task) == ("beta", "swords")]  # type: ignore[arg-type]
+            done = run_benchmark(entries, {"": scorer}, parts=tmp_path / "parts")
+            assert done.reused == 0
+            assert {row.game for row in done.table} == {"minecraft" if game == "minecraft" else ""}
 
     def test_a_changed_task_file(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
         task, parts = tmp_path / "task.json", tmp_path / "parts"
