@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .decode import MAX_PIXELS
+from .containers import MAX_PIXELS
 from .images import enlarge, load
 
 __all__ = ["Place", "pack", "unpack"]

@@ -9,19 +9,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path, PurePath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .calibration import Rule
 from .config import DEFAULT_PROFILE, Config
-from .decode import check_array
 from .embedding import CHUNK, embed_assets
 from .encoders.base import Encoder
-from .errors import FactorError, ImageError, MissingImageError, UnsupportedTypeError, UsageError
+from .errors import FactorError, ImageError, MissingImageError, UsageError
 from .folders import find_profile
-from .images import Asset, Texture, load
+from .images import Asset, Texture, check_asset, load
 from .profile import Profile
 from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
 from .text import printable
@@ -134,7 +132,8 @@ class Scorer:
         items = [asset if isinstance(asset, Item) else Item(*asset) for asset in assets]
         for item in items:
             self.profile.check_category(item.category)
-            _check_type(item.asset)
+            if not isinstance(item.asset, (Texture, ImageError)):
+                check_asset(item.asset)
             if item.request and self.profile.conditional:
                 self.profile.encoder.check_factor(item.request)
         scored = self.stream(items)
@@ -371,20 +370,6 @@ def score(
 def _loaded(folder: Path, written: int) -> Profile:
     """The profile in a folder, as it was written then: one that is saved again is read again."""
     return Profile.load(folder)
-
-
-def _check_type(asset: Any) -> None:
-    from PIL import Image
-
-    if isinstance(asset, (str, os.PathLike, bytes, bytearray, memoryview, Texture, Image.Image, ImageError)):
-        return
-    if isinstance(asset, np.ndarray):
-        check_array(asset)
-        return
-    raise UnsupportedTypeError(
-        "asset must be a path, bytes, a PIL image or a uint8 array (h, w), (h, w, 3) or (h, w, 4), "
-        f"got {type(asset).__name__}"
-    )
 
 
 def _default_id(item: Item) -> str:

@@ -181,7 +181,12 @@ def _assemble(folder: Path, described: dict[str, Any], files: dict[str, bytes]) 
     if references.fingerprint != described["references"]["fingerprint"]:
         raise ProfileCorruptError(f"{folder}: the references' pictures differ from their fingerprint")
     profile = Profile(
-        references, None, Config.from_dict(described["config"]), described["factors"], name=str(described["name"]), meta=meta
+        references,
+        None,
+        Config.from_dict(described["config"]),
+        described["factors"],
+        name=str(described["name"]),
+        meta=meta,
     )
     if profile.fingerprint != described["fingerprint"]:
         raise ProfileCorruptError(f"{folder}: encoder, references or config differ from the profile's fingerprint")
