@@ -127,7 +127,7 @@ class TestMods:
         near[8, 8, :3] ^= 16
         root = write_tree(tmp_path / "mine", {"item/a.png": png(near)})
         (row,) = json_of(capsys, root, "--profile", drawn)["rows"]
-        assert "a copy of item/7 with 1 pixel changed" in str(row["reason"])
+        assert row["flags"] == ["near copy: a copy of item/7 with 1 pixel changed"]
 
     def test_embeddings_are_kept_unless_told_not_to(self, drawn: str, tmp_path: Path) -> None:
         root = write_tree(tmp_path / "mine", {"item/a.png": png(sprite(5000))})
