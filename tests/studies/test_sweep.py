@@ -250,7 +250,7 @@ def test_a_score_at_the_threshold_passes_and_few_references_limit_k():
 def test_wrong_use_is_named(study):
     profile, table, _, _ = study
     row = table.rows[0]
-    with pytest.raises(UsageError, match="at most 20"):
+    with pytest.raises(UsageError, match="between 1 and 20"):
         sweep(profile, table, ks=[21])
     with pytest.raises(UsageError, match="alpha"):
         sweep(profile, table, alphas=[0.0])
