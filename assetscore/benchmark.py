@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from .errors import (
     UsageError,
 )
 from .parts import Part, key_of, read_part, write_part
+from .profile import Profile
 from .scorer import Item, Scorer
 from .submissions.base import SCORED_USES, USES, Requests, Use, read_task
 from .submissions.copies import CopyIndex
@@ -45,7 +46,7 @@ class BenchmarkRun:
         table: all rows, in the order of the entries.
         notes: what readers passed over, submissions without textures or unreadable, in words.
         reused: how many entries an earlier run had finished.
-        games: the games in the rows ("" for plain folders), each with the Scorer that judged it.
+        games: the games in the rows by name ("" for plain folders, last), each with the Scorer that judged it.
     """
 
     table: ResultTable
@@ -88,31 +89,26 @@ def run_benchmark(
     tasks = [(entry, _label(entry), _texts(entry.requests)) for entry in entries]
     for _, game, _ in tasks:
         runner.scorer(game)
-    parts_done: list[Part] = []
+    finished: list[Part] = []
     reused = assets = 0
     for number, (entry, game, requests) in enumerate(tasks, 1):
-        key = runner.key(entry, game, requests) if parts is not None else ""
-        part = read_part(parts, key) if parts is not None else None
-        if part is None:
 
-            def tell(done: int, found: int, number: int = number, before: int = assets) -> None:
-                if progress is not None:
-                    progress(number - 1, before + done, before + found)
+        def tell(done: int, found: int, number: int = number, before: int = assets) -> None:
+            if progress is not None:
+                progress(number - 1, before + done, before + found)
 
-            part = runner.score(entry, game, requests, tell)
-            if parts is not None:
-                write_part(parts, key, part)
-        else:
-            reused += 1
-        parts_done.append(part)
+        part, scored = runner.part(entry, game, requests, parts, tell)
+        finished.append(part)
+        reused += not scored
         assets += len(part.rows)
         if progress is not None:
             progress(number, assets, assets)
-    rows = tuple(row for part in parts_done for row in part.rows)
-    used = {game: runner.scorer(game or None) for game in dict.fromkeys(row.game for row in rows)}
+    rows = tuple(row for part in finished for row in part.rows)
+    games = sorted({row.game for row in rows}, key=lambda game: (not game, game))
+    used = {game: runner.scorer(game or None) for game in games}
     notes = [
         f"{entry.prefix.rstrip('/') or entry.path}: {note}"
-        for entry, part in zip(entries, parts_done, strict=True)
+        for entry, part in zip(entries, finished, strict=True)
         for note in part.notes
     ]
     profile = next(iter(used.values())).profile if len(used) == 1 else None
@@ -146,12 +142,31 @@ class _Runner:
         found = fingerprint(entry.path)
         return key_of(__version__, *judged, *named, ",".join(self.uses), str(self.copies), asked, found)
 
+    def part(
+        self,
+        entry: Entry,
+        game: str | None,
+        requests: Mapping[str, str] | str,
+        folder: Path | None,
+        progress: Callable[[int, int], None],
+    ) -> tuple[Part, bool]:
+        """What an entry gave, and whether it had to be scored for that."""
+        if folder is None:
+            return self.score(entry, game, requests, progress), True
+        key = self.key(entry, game, requests)
+        part = read_part(folder, key)
+        if part is not None:
+            return part, False
+        part = self.score(entry, game, requests, progress)
+        write_part(folder, key, part)
+        return part, True
+
     def score(
         self, entry: Entry, game: str | None, requests: Mapping[str, str] | str, progress: Callable[[int, int], None]
     ) -> Part:
         scorer = self.scorer(game)
-        index = self._prepare(scorer)
         with ExitStack() as stack:
+            stack.enter_context(_caching(scorer.profile, self.cache))
             try:
                 if not entry.path.exists():
                     raise UsageError(f"{entry.path}: there is nothing to read")
@@ -163,7 +178,7 @@ class _Runner:
                         group=entry.group,
                         uses=self.uses,
                         requests=requests or None,
-                        copies=index,
+                        copies=self._index(scorer.profile),
                     )
                 )
             except Exception as error:  # whatever a stranger's files make of a reader: the others go on
@@ -184,11 +199,7 @@ class _Runner:
             notes.append("no textures to score")
         return Part(table.rows, tuple(dict.fromkeys(notes)))
 
-    def _prepare(self, scorer: Scorer) -> CopyIndex | None:
-        """The cache before its encoder, and the index of its references; not before something is to be scored."""
-        profile = scorer.profile
-        if self.cache is not None:
-            profile.use_encoder(cached(profile.encoder, self.cache))
+    def _index(self, profile: Profile) -> CopyIndex | None:
         if not self.copies:
             return None
         if id(profile) not in self._indexes:
@@ -205,6 +216,20 @@ class _Runner:
         return Part(
             run(scorer, [replace(item, game=game, task=entry.task)]).rows, (f"the submission cannot be read: {reason}",)
         )
+
+
+@contextmanager
+def _caching(profile: Profile, cache: EmbeddingCache | None) -> Iterator[None]:
+    """The cache before the profile's encoder, for as long as the block lasts."""
+    if cache is None:
+        yield
+        return
+    plain = profile.encoder
+    profile.use_encoder(cached(plain, cache))
+    try:
+        yield
+    finally:
+        profile.use_encoder(plain)
 
 
 def _named(items: Iterable[Item], entry: Entry, game: str, layout: Layout) -> Iterator[Item]:

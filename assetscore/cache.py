@@ -45,7 +45,7 @@ Vectors = NDArray[np.float32]
 
 def default_path() -> Path:
     """The cache file in the user's cache folder."""
-    from .store import cache_folder
+    from .folders import cache_folder
 
     return cache_folder() / "embeddings.sqlite"
 
@@ -206,9 +206,9 @@ def key_of(texture: Texture, fingerprint: str, factor: str) -> bytes:
 
 
 def cached(encoder: Encoder, cache: EmbeddingCache) -> Encoder:
-    """The encoder with a cache in front: same name, fingerprint, metric and vectors; one that has a cache stays it."""
+    """The encoder with a cache in front: same name, fingerprint and vectors. A cache that it has is replaced."""
     if isinstance(encoder, (CachedEncoder, CachedTwoStageEncoder)):
-        return encoder
+        return encoder if encoder.cache is cache else cached(encoder.inner, cache)
     if isinstance(encoder, TwoStageEncoder):
         return CachedTwoStageEncoder(encoder, cache)
     return CachedEncoder(encoder, cache)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from . import calibration
 from .calibration import Rule
 from .config import TOP
 from .errors import EmptyCategoryError
-from .neighbours import exclude_groups, knn_mean
+from .neighbours import Neighbours, exclude_groups, knn_mean
 
 __all__ = ["Calibration", "calibrate"]
 
@@ -81,7 +82,14 @@ class Calibration:
 
 
 def calibrate(
-    category: str, factor: str, queries: NDArray[np.float32], rows: NDArray[np.float32], groups: NDArray[np.int64]
+    category: str,
+    factor: str,
+    queries: NDArray[np.float32],
+    rows: NDArray[np.float32],
+    groups: NDArray[np.int64],
+    *,
+    most: int = TOP,
+    rerank: Callable[[Neighbours], Neighbours] | None = None,
 ) -> Calibration:
     """Leave one group out: one exact search for the largest k serves every smaller one.
 
@@ -89,12 +97,16 @@ def calibrate(
         category, factor: for the result.
         queries, rows: (n, d) the references' vectors, as queries and as references (the same for cosine).
         groups: (n,) group of each.
+        most: similarities to keep.
+        rerank: puts what was found in another order, with other similarities.
     """
-    k = calibration.leave_one_out_k(TOP, groups)
+    k = calibration.leave_one_out_k(most, groups)
     if k == 0:
         return Calibration(category, factor, np.empty((len(rows), 0)), groups)
     try:
         found = knn_mean(queries, rows, k, exclude_groups(groups))
     except EmptyCategoryError as error:
         raise EmptyCategoryError(f"category {category!r}: {error}") from error
+    if rerank is not None:
+        found = rerank(found)
     return Calibration(category, factor, found.similarities, groups)

@@ -5,7 +5,9 @@ Exit codes of score and batch: 0 all pass, 1 something failed or could not be re
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +23,11 @@ from .cli_common import (
     ProfileOption,
     RuleOption,
     bar,
+    check_out,
     exit_with,
     load_scorer,
     print_json,
+    remark,
     stdout,
 )
 from .config import DEFAULT_ENCODER, DEFAULT_PROFILE, Config
@@ -59,6 +63,8 @@ def score(
 ) -> None:
     """Score image files against a profile."""
     scorer = load_scorer(profile, alpha, k, rule)
+    if request and not scorer.profile.conditional:
+        remark(f"encoder {scorer.profile.encoder_name} ignores the request: style is checked alone")
     scores = scorer.score_many([(str(file), category, request) for file in files])
     if as_json:
         print_json([result.to_dict() for result in scores])
@@ -79,6 +85,7 @@ def demo(
     """Score the shipped demo submissions and write the report with pictures."""
     from .demo import run_demo
 
+    check_out(out)
     scorer = load_scorer(profile, None, None, None)
     with bar("Scoring", None) as progress:
         result = run_demo(scorer, progress)
@@ -158,8 +165,12 @@ def profile_build(
     }
     if game not in readers:
         raise typer.BadParameter(f"expected minecraft or terraria, got {game!r}", param_hint="--game")
+    if name is not None and Path(name).name != name:
+        raise typer.BadParameter(f"a name cannot be a path, got {name!r}", param_hint="--name")
     refs = readers[game](references)
     name = name or refs.name
+    if families and not any(reference.family for reference in refs):
+        remark("no families are known (column family of an index.csv): variants of one drawing vouch for each other")
     with bar("Embedding", len(refs)) as progress:
         built = Profile.build(
             refs,
@@ -170,7 +181,7 @@ def profile_build(
             rule=rule,  # type: ignore[arg-type]  # Config checks it
             families=families,
             name=name,
-            progress=(lambda done, _: progress(done)) if progress else None,
+            progress=lambda done, _: progress(done),
         )
     target = out or data_folder() / name
     built.save(target)
@@ -292,9 +303,14 @@ def _print_scores(scores: Sequence[Score]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; the library's errors become one line on stderr and exit code 2."""
     logging.basicConfig(level=logging.WARNING, format="assetscore: %(message)s", stream=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files are not always text
     try:
         app(list(arguments) if arguments is not None else None)
-    except AssetscoreError as error:
+    except (AssetscoreError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os._exit(1)  # who read stdout is gone
         sys.stderr.write(f"assetscore: {error}\n")
         sys.exit(2)
 

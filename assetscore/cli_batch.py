@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from .cli_common import AlphaOption, JsonOption, KOption, RuleOption, bar, exit_with, fail, load_scorer, print_json
+from .cli_common import (
+    AlphaOption,
+    JsonOption,
+    KOption,
+    RuleOption,
+    bar,
+    check_out,
+    exit_with,
+    fail,
+    load_scorer,
+    print_json,
+)
 from .config import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
@@ -71,6 +82,7 @@ def batch(
     from .report import render
     from .submissions.source import GAMES
     from .table import ResultTable
+    from .text import printable
 
     if game not in GAMES:
         raise typer.BadParameter(f"expected {', '.join(GAMES)}, got {game!r}", param_hint="--game")
@@ -78,6 +90,7 @@ def batch(
         raise typer.BadParameter(f"expected ids, or a file or folder, got {requests!r}", param_hint="--requests")
     render([], format, columns=columns)  # type: ignore[arg-type]  # a mistake is told before anything is scored
     ResultTable(()).column(by)
+    check_out(out)
     scorers = _scorers(profile or [DEFAULT_PROFILE], alpha, k, rule)
     entries: list[Entry] = []
     for source in sources:
@@ -95,11 +108,14 @@ def batch(
             ),
         )
     for note in done.notes:
-        sys.stderr.write(f"assetscore: {_one_line(note)}\n")
+        sys.stderr.write(f"assetscore: {printable(note)}\n")
     if done.reused:
         sys.stderr.write(f"assetscore: {done.reused} of {len(entries)} submissions were scored before\n")
     if not done.table.rows:
         fail(f"nothing to score: no texture in {', '.join(map(str, sources))}")
+    if all(row.status == "no_references" for row in done.table):
+        known = ", ".join(dict.fromkeys(c for scorer in done.games.values() for c in scorer.profile.categories))
+        fail(f"nothing to score: none of the {len(done.table)} textures lies in a folder named {known}")
     compared: list[Ablation] = []
     if pair is not None:
         from .studies.ablation import ablation
@@ -118,7 +134,8 @@ def _entries(source: Path, game: str, group: str | None, requests: str | None, s
         if not found:
             fail(f"nothing to score: no folder MODEL/TASK in {source}")
         return found
-    name = group if group is not None else source.resolve().stem
+    resolved = source.resolve()
+    name = group if group is not None else resolved.name if source.is_dir() else resolved.stem
     return [Entry(source, name, game=game, requests=requests)]  # type: ignore[arg-type]
 
 
@@ -207,8 +224,3 @@ def _reports(
             rule=config.rule,
             ablation=found,
         )
-
-
-def _one_line(text: str) -> str:
-    """Names come from strangers: nothing in them may move the terminal's cursor."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)

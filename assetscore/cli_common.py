@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -40,7 +42,7 @@ def stdout() -> Console:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 @contextmanager
@@ -52,6 +54,19 @@ def bar(label: str, total: int | None) -> Iterator[Any]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done, total=total: progress.update(task, completed=done, total=total)
+
+
+def check_out(out: Path | None) -> None:
+    """Tell before anything is scored that results cannot be written there."""
+    if out is None:
+        return
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        fail(f"--out {out}: {there} is no folder that can be written to")
+
+
+def remark(message: str) -> None:
+    sys.stderr.write(f"assetscore: {message}\n")
 
 
 def exit_with(verdicts: Sequence[bool | None]) -> None:

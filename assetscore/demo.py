@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ class DemoResult:
     size_auroc: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {"auroc": self.auroc, "size_only_auroc": self.size_auroc}
+        values = {"auroc": self.auroc, "size_only_auroc": self.size_auroc}
+        return {name: value if isfinite(value) else None for name, value in values.items()}
 
     def lines(self) -> list[str]:
         """For people."""

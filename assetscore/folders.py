@@ -13,11 +13,13 @@ __all__ = ["cache_folder", "data_folder", "find_profile", "named_profiles", "shi
 
 def find_profile(profile: str | os.PathLike[str]) -> Path:
     """The folder of a profile given as a path or by name."""
-    path = Path(profile)
-    if (path / "profile.json").is_file():
-        return path
-    name = os.fspath(profile)
+    path, name = Path(profile), os.fspath(profile)
     looked = [str(path)]
+    try:
+        if (path / "profile.json").is_file():
+            return path
+    except (OSError, ValueError) as error:
+        raise ProfileNotFoundError(f"profile {name[:100]!r} can be no path: {error}") from error
     if name and name not in (".", "..") and "/" not in name and os.sep not in name:
         for root in (data_folder(), shipped_folder()):
             if (root / name / "profile.json").is_file():
@@ -63,5 +65,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that nobody ever reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
+        try:
+            file.write(content)
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

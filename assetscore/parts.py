@@ -7,15 +7,15 @@ scored again, and runs that share a folder do not disturb each other.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import AssetscoreError
+from .folders import write_atomically
 from .table import ResultTable, Row
 
 __all__ = ["PARTS_SCHEMA", "Part", "key_of", "read_part", "write_part"]
@@ -40,21 +40,15 @@ def key_of(*parts: str) -> str:
 
 
 def write_part(folder: Path, key: str, part: Part) -> None:
-    """Write a part beside its place and move it there, so that a run that is killed leaves no half of one."""
+    """Write a part, whole or not at all: a run that is killed leaves no half of one."""
     import pyarrow.parquet as pq
 
-    folder.mkdir(parents=True, exist_ok=True)
     content = ResultTable(part.rows).to_arrow()
     meta = {"key": key, "rows": _digest(part.rows), "notes": list(part.notes)}
-    content = content.replace_schema_metadata({_META: json.dumps(meta).encode("utf-8", "surrogatepass")})
-    handle, temporary = tempfile.mkstemp(prefix=".part-", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            pq.write_table(content, file)
-        os.replace(temporary, _file(folder, key))
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    content = content.replace_schema_metadata({_META: json.dumps(meta).encode()})
+    file = io.BytesIO()
+    pq.write_table(content, file)
+    write_atomically(_file(folder, key), file.getvalue())
 
 
 def read_part(folder: Path, key: str) -> Part | None:
@@ -66,7 +60,7 @@ def read_part(folder: Path, key: str) -> Part | None:
     if not path.is_file():
         return None
     try:
-        meta = json.loads((pq.read_schema(path).metadata or {})[_META].decode("utf-8", "surrogatepass"))
+        meta = json.loads((pq.read_schema(path).metadata or {})[_META])
         rows = ResultTable.read(path).rows
         if (meta["key"], meta["rows"]) == (key, _digest(rows)):
             return Part(rows, tuple(str(note) for note in meta["notes"]))

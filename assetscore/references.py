@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import logging
 import os
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ImageError, ManifestError, ReferenceSetError
 from .images import Asset, Texture, load
+from .text import printable
 
 if TYPE_CHECKING:
     from .submissions.base import ReferenceRecord
@@ -138,13 +140,16 @@ class ReferenceSet:
         left_out = list(skipped)
         seen: set[str] = set()
         for whole in sorted(references, key=lambda r: (r.category, r.id)):
-            if whole.id in seen:
-                raise ReferenceSetError(f"reference id {whole.id!r} comes twice")
-            seen.add(whole.id)
+            if not whole.category or not whole.category.isprintable():
+                raise ReferenceSetError(f"a category must be a printable text, got {whole.category!r}")
             frames = whole.texture.frames
+            ids = [whole.id] if len(frames) == 1 else [f"{whole.id}#{number}" for number in range(len(frames))]
+            twice = seen.intersection(ids)
+            if twice:
+                raise ReferenceSetError(f"reference id {min(twice)!r} comes twice")
+            seen.update(ids)
             for number, frame in enumerate(frames):
-                single = len(frames) == 1
-                id = whole.id if single else f"{whole.id}#{number}"
+                single, id = len(frames) == 1, ids[number]
                 if frame.is_empty:
                     left_out.append((id, "empty: nothing visible"))
                     continue
@@ -190,12 +195,12 @@ class ReferenceSet:
                 texture = load(root / row["file"])
             except ImageError as error:
                 log.warning("reference skipped: %s", error)
-                skipped.append((row["file"], str(error)))
+                skipped.append((printable(row["file"]), printable(str(error))))
                 continue
             references.append(
                 Reference(
-                    id=row["file"],
-                    category=row["category"],
+                    id=printable(row["file"]),
+                    category=printable(row["category"]),
                     texture=texture,
                     family=row.get("family") or "",
                     words=row.get("object_words") or "",
@@ -243,7 +248,11 @@ def _folder_rows(root: Path) -> Iterator[dict[str, str]]:
 
 
 def _manifest_rows(manifest: Path) -> list[dict[str, str]]:
-    with manifest.open(encoding="utf-8-sig", newline="") as file:
+    try:
+        text = manifest.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{manifest}: {error}") from error
+    with io.StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         for column in ("file", "category"):
             if column not in (reader.fieldnames or ()):

@@ -15,7 +15,7 @@ __all__ = ["cached_vectors"]
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def cached_vectors(parts: Sequence[str], rows: int, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
@@ -33,14 +33,22 @@ def cached_vectors(parts: Sequence[str], rows: int, compute: Callable[[], NDArra
     key = hashlib.sha256("\0".join((str(SCHEMA), *parts)).encode()).hexdigest()
     file = cache_folder() / "vectors" / f"{key}.safetensors"
     try:
-        vectors = load(file.read_bytes())["vectors"]
-        if vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == rows:
+        stored = load(file.read_bytes())
+        vectors = stored["vectors"]
+        if vectors.dtype == np.float32 and len(vectors) == rows and stored["sha256"].tobytes() == _digest(vectors):
             return vectors
     except (OSError, SafetensorError, KeyError):
         pass
-    vectors = compute()
+    vectors = np.ascontiguousarray(compute())
+    if not np.isfinite(vectors).all():
+        return vectors  # a failure that may pass is not kept
     try:
-        write_atomically(file, save({"vectors": np.ascontiguousarray(vectors)}))
+        digest = np.frombuffer(_digest(vectors), np.uint8)
+        write_atomically(file, save({"vectors": vectors, "sha256": digest}))
     except OSError as error:
         log.warning("the cache cannot be written: %s", error)
     return vectors
+
+
+def _digest(vectors: NDArray[np.float32]) -> bytes:
+    return hashlib.sha256(vectors.tobytes()).digest()

@@ -1,6 +1,6 @@
 """Images a second of the image towers as the library runs them, against a plain float32 loop of the same model.
 
-    python benchmarks/encoders.py [--towers clip:ViT-B-32 clip:ViT-B-16 csd lpips:alex] [--images 32] [--repeats 3]
+    python benchmarks/encoders.py [--towers clip:ViT-B-32 clip:ViT-B-16 csd lpips:alex] [--images 16] [--repeats 3]
 
 Random weights: speed does not depend on them. CPU time of the process divided by its threads, the two ways taking
 turns in one run. Prints the machine, whether its processor has bfloat16, and the cosine between the two ways.
@@ -91,7 +91,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--towers", nargs="+", default=["clip:ViT-B-32", "clip:ViT-B-16", "csd", "lpips:alex"])
-    parser.add_argument("--images", type=int, default=32)
+    parser.add_argument("--images", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", default="auto", help='"bf16" to see it where the processor has to emulate it')
     parser.add_argument("--threads", type=int, default=1, help="waiting threads burn CPU time on a busy machine")

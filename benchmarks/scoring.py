@@ -27,8 +27,8 @@ import assetscore
 from assetscore.batch import find_assets, run
 from assetscore.calibrated import calibrate
 from assetscore.config import DEFAULT_ENCODER
+from assetscore.embedding import CHUNK
 from assetscore.images import load
-from assetscore.scorer import CHUNK
 
 ALPHAS = (0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25)
 KS = (1, 3, 5, 10, 20)

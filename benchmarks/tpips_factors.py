@@ -1,6 +1,6 @@
 """TPIPS under several factors: one forward for all of them, against a loop over the package's `embed`.
 
-    python benchmarks/tpips_factors.py [--sizes 64 224 512] [--factors 1 2 5 20] [--images 2] [--repeats 3]
+    python benchmarks/tpips_factors.py [--sizes 64 224 512] [--factors 1 2 5 20] [--images 2] [--repeats 5]
 
 CPU time of the process, on a model of mid size with random weights, whose parts stand in the proportions of the
 8-billion one and whose prompt has as many tokens. Prints the machine, seconds, the ratio, and the largest difference
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[64, 224, 512])
     parser.add_argument("--factors", type=int, nargs="+", default=[1, 2, 5, 20])
     parser.add_argument("--images", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="waiting threads burn CPU time on a busy machine")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -103,6 +103,9 @@ class TestEqualToNone:
             for name in ("name", "metric", "conditional", "fingerprint", "batch_noise"):
                 assert getattr(encoder, name) == getattr(inner, name)
             assert cached(encoder, cache) is encoder
+            other = cached(encoder, EmbeddingCache(cache.path))
+            assert isinstance(other, (CachedEncoder, CachedTwoStageEncoder))
+            assert other.inner is inner
         assert isinstance(encoder, CachedTwoStageEncoder)
         with pytest.raises(FactorError):
             cached(OneStage(), cache).check_factor("forbidden")

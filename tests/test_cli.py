@@ -120,6 +120,33 @@ class TestBatch:
         assert "nothing to score" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
 
+    def test_no_folder_of_a_known_category(
+        self, drawn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "mod" / "itemz").mkdir(parents=True)
+        (tmp_path / "mod" / "itemz" / "a.png").write_bytes(png(sprite(5000), RGBA))
+        assert run("batch", tmp_path / "mod", "--profile", drawn) == 2
+        assert "block, item" in capsys.readouterr().err
+
+    def test_folders_with_a_dot_in_their_name_stay_apart(
+        self, drawn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for model in ("claude-3.5", "claude-3.7"):
+            (tmp_path / model / "item").mkdir(parents=True)
+            (tmp_path / model / "item" / "a.png").write_bytes(png(sprite(5000), RGBA))
+        run("batch", tmp_path / "claude-3.5", tmp_path / "claude-3.7", "--profile", drawn, "--json")
+        groups = [row["group"] for row in json.loads(capsys.readouterr().out)["summary"]]
+        assert groups[1:] == ["claude-3.5", "claude-3.7"]
+
+    def test_an_impossible_out_is_told_before_scoring(
+        self, drawn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "file").write_text("x")
+        for out in (tmp_path / "file", tmp_path / "file" / "deeper"):
+            assert run("batch", self.folder(tmp_path / f"for {out.name}"), "--profile", drawn, "--out", out) == 2
+            assert "--out" in capsys.readouterr().err
+            assert run("demo", "--out", out) == 2
+
     def test_wrong_use(self, drawn: str, tmp_path: Path) -> None:
         folder = self.folder(tmp_path)
         assert run("batch", tmp_path / "gone") == 2
@@ -148,6 +175,7 @@ class TestProfile:
     def test_wrong_use(self, tmp_path: Path) -> None:
         assert run("profile", "build", tmp_path / "gone") == 2
         assert run("profile", "build", tmp_path, "--game", "chess") == 2
+        assert run("profile", "build", tmp_path, "--name", "../x") == 2
         assert run("profile", "build", tmp_path, "--encoder", "nobody") == 2
         assert run("profile", "show", "nobody") == 2
 

@@ -175,7 +175,7 @@ def _row(row: Row, picture: int | None, nearest: Sequence[int], request: str | N
         "request": request,
         "status": row.status,
         "words": STATUS_WORDS.get(row.status, row.status),
-        "reason": row.reason,
+        "reason": "; ".join(filter(None, (row.reason, *row.flags))),
         "pass": row.both_pass,
         "borderline": row.borderline,
         "grid": row.grid,

@@ -29,8 +29,8 @@ class Ablation:
         rates: for "pass_style", "pass_sem" (where there is such a check) and "pass_both" the share of all assets with a
             verdict, of each group, as in the other tables.
         differences: for each the mean difference over tasks, second minus first, with its bootstrap interval; None
-            where no task has assets with a verdict of both. Each task counts once, so this is not the difference of the
-            two rates.
+            where no task has assets with a verdict of both. Each task counts once, so this need not be the difference
+            of the two rates.
     """
 
     game: str
@@ -79,7 +79,7 @@ def ablation(
         if name not in groups:
             raise UsageError(f"no results of {name!r}; there are: {', '.join(groups)}")
     found = []
-    for game in dict.fromkeys(row.game for row in listed):
+    for game in sorted({row.game for row in listed}, key=lambda game: (not game, game)):
         one, other = ([row for row in listed if (row.game, row.group) == (game, name)] for name in (first, second))
         if not one or not other:
             continue

@@ -13,8 +13,9 @@ from typing import Literal, TypeAlias
 from ..errors import ManifestError, UsageError
 from ..factors import words_of_id
 from ..images import Texture, read_file
+from ..text import printable
 
-__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use", "printable"]
+__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use"]
 
 Use = Literal["sprite", "flat", "uv", "entity", "unreferenced"]
 """How the game shows a texture. One that is shown in several ways has the first of these."""
@@ -155,17 +156,6 @@ class ReferenceRecord:
     texture: Texture
     group: str
     words: str
-
-
-def printable(text: str) -> str:
-    """A stranger's text without what could break a table, a terminal or an encoding: such characters are escaped.
-
-    >>> printable("gem" + chr(27) + "[31m"), printable("Grün 1")
-    ('gem\\\\x1b[31m', 'Grün 1')
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def read_task(path: str | os.PathLike[str]) -> dict[str, str]:

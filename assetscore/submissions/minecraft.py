@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from ..errors import ImageError, ReferenceSetError, UnreadableImageError
 from ..factors import words_of_id
 from ..images import Texture, load
+from ..text import printable
 from .archives import open_tree
-from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, printable
+from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use
 from .jsonfiles import DamagedJson, parse_json
 from .minecraft_layout import Container, Resource, containers, resources
 from .minecraft_models import Model, model_ids, resolve, textures_within

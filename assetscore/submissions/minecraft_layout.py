@@ -62,7 +62,7 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
     archives = [name for name in tree.names if is_archive_name(name) and name.rpartition("/")[0] in ARCHIVE_FOLDERS]
     packs = sorted({n.split("/")[0] for n in tree.names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
     packs = [name for name in packs if f"{name}/pack.mcmeta" in tree]
-    own = bool(_roots(tree.names)) or not (archives or packs)
+    own = _has_assets(tree.names) or not (archives or packs)
     if own:
         yield Container(tree)
         for name in tree.names:
@@ -106,11 +106,15 @@ def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, s
     """(file, namespace, kind, path below the kind) of each file that belongs to the container's assets."""
     start = len(container.prefix)
     inner = [name[start:] for name in names]
-    roots = _roots(inner)
+    seen: dict[str, bool] = {}
     found = False
     for name, rest in zip(names, inner, strict=True):
         place = _place(rest)
-        if place is not None and place[0] in roots:
+        if place is None:
+            continue
+        if place[0] not in seen:
+            seen[place[0]] = _is_source_root(place[0])
+        if seen[place[0]]:
             found = True
             yield name, *place[1:]
     if found:
@@ -126,6 +130,8 @@ def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, s
 
 def _place(name: str) -> tuple[str, str, str, str] | None:
     """(root, namespace, kind, path) of "<root>/assets/<namespace>/<kind>/<path>"."""
+    if "assets/" not in name:
+        return None
     parts = name.split("/")
     for at, part in enumerate(parts):
         if part == "assets" and len(parts) > at + 3 and parts[at + 2] in KINDS:
@@ -133,11 +139,9 @@ def _place(name: str) -> tuple[str, str, str, str] | None:
     return None
 
 
-def _roots(names: Sequence[str]) -> frozenset[str]:
-    """The folders with an "assets" in them that the game gets to see."""
-    roots = {place[0] for name in names if "assets/" in name and (place := _place(name)) is not None}
-    shipped = {root for root in roots if _is_source_root(root)}
-    return frozenset(shipped)
+def _has_assets(names: Sequence[str]) -> bool:
+    """Is there an "assets" with something in it that the game gets to see?"""
+    return any(_is_source_root(place[0]) for name in names if (place := _place(name)) is not None)
 
 
 def _is_source_root(root: str) -> bool:

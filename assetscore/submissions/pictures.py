@@ -8,7 +8,7 @@ from types import TracebackType
 from ..errors import AssetscoreError
 from ..images import Texture, load
 from .archives import open_nested, open_tree
-from .tmod import TmodTree, is_tmod_name, rawimg
+from .tmod import TmodTree, rawimg
 from .trees import Tree
 
 __all__ = ["Pictures"]
@@ -58,6 +58,8 @@ class Pictures:
             tree: Tree = open_nested(parent, inner)
         else:
             self.close()
-            tree = TmodTree(archive) if is_tmod_name(archive) else open_tree(archive)
+            with open(archive, "rb") as file:
+                built = file.read(4) == b"TMOD"
+            tree = TmodTree(archive) if built else open_tree(archive)
         self._open[archive] = tree
         return tree

@@ -17,6 +17,7 @@ from ..batch import find_assets
 from ..errors import ArchiveError, ImageError, UsageError
 from ..factors import words_of_id
 from ..images import load
+from ..references import IMAGE_SUFFIXES
 from ..scorer import Item
 from . import minecraft, terraria
 from .archives import is_archive_name, open_tree
@@ -112,9 +113,9 @@ def open_source(
 def detect(path: str | os.PathLike[str]) -> Layout:
     """What lies at a path: a project of either game, a manifest, or else a folder of pictures.
 
-    A folder is a Terraria project by its build.txt or a .tmod, a Minecraft one by "assets/NAMESPACE/textures" (or
-    models, blockstates ...), a mod's or pack's own description file, or jars. A damaged archive is left to the reader
-    to refuse.
+    A folder is a Terraria project by its build.txt, a Minecraft one by "assets/NAMESPACE/textures" (or models,
+    blockstates ...) or a mod's or pack's own description file. One of built mods has .tmod files or jars in it, and no
+    pictures. A damaged archive is left to the reader to refuse.
 
     Raises:
         UsageError: there is nothing, or a file of a kind that no reader knows.
@@ -143,22 +144,28 @@ def detect(path: str | os.PathLike[str]) -> Layout:
 
 def _detect_folder(root: str) -> Layout:
     is_assets = os.path.basename(os.path.abspath(root)) == "assets"
-    minecraft_seen = False
+    layout: Layout = "folder"
+    built: Layout | None = None
+    pictures = False
     for folder, subfolders, files in os.walk(root):
         inner = os.path.relpath(folder, root).replace(os.sep, "/")
         parts = [] if inner == "." else inner.split("/")
         subfolders[:] = sorted(name for name in subfolders if not name.startswith(".")) if len(parts) < _DEPTH else []
-        if len(parts) <= 1 and ("build.txt" in files or any(is_tmod_name(name) for name in files)):
+        near = len(parts) <= 1
+        if near and "build.txt" in files:
             return "terraria"
-        minecraft_seen = minecraft_seen or bool(
-            not _MOD_FILES.isdisjoint(files)
-            or (len(parts) <= 1 and any(is_archive_name(name) for name in files))
-            or (len(parts) >= 2 and parts[-2] == "assets" and not _IN_ASSETS.isdisjoint(subfolders))
-            or (is_assets and len(parts) == 1 and not _IN_ASSETS.isdisjoint(subfolders))
-        )
-        if minecraft_seen and len(parts) > 1:
-            break
-    return "minecraft" if minecraft_seen else "folder"
+        in_assets = (len(parts) >= 2 and parts[-2] == "assets") or (is_assets and len(parts) == 1)
+        if not _MOD_FILES.isdisjoint(files) or (in_assets and not _IN_ASSETS.isdisjoint(subfolders)):
+            layout = "minecraft"
+        if layout == "minecraft" and not near:
+            break  # a build.txt beside the root would have been seen
+        if near and built is None:
+            found = [is_tmod_name(name) for name in files if is_tmod_name(name) or is_archive_name(name)]
+            built = None if not found else "terraria" if any(found) else "minecraft"
+        pictures = pictures or any(name.lower().endswith(IMAGE_SUFFIXES) for name in files)
+    if layout == "folder" and built is not None and not pictures:
+        return built
+    return layout
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:

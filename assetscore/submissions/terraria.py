@@ -15,8 +15,9 @@ from functools import cached_property, partial
 
 from ..errors import ArchiveError, ImageError
 from ..images import Texture, load
+from ..text import printable
 from .archives import open_tree
-from .base import Asset, Requests, Submission, Use, printable
+from .base import Asset, Requests, Submission, Use
 from .csharp import ClassDeclaration, declarations
 from .terraria_classes import Registered, registered
 from .terraria_content import references

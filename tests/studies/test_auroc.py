@@ -110,6 +110,11 @@ def test_perfect_separation_still_has_an_interval():
         ends.append(estimate.low)
     assert ends == sorted(ends)
     assert 0.3 < ends[0] < ends[2] < 0.99
+    # the lower end is where 1 lies z standard errors (Hanley and McNeil's, for equal numbers) above it
+    area, n = ends[1], 10
+    q1, q2 = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    error = math.sqrt((area * (1 - area) + (n - 1) * (q1 + q2)) / n**2)
+    assert 1 - area == pytest.approx(stats.norm.ppf(0.975) * error)
     # at the lower end for 10 and 10, perfect separation should happen to about one study in forty or fewer
     shift = stats.norm.ppf(ends[1]) * math.sqrt(2)
     rng = np.random.default_rng(0)

@@ -190,6 +190,12 @@ def test_the_last_answer_counts_and_none_is_overwritten(store):
         assert connection.execute("SELECT count(*) FROM answer").fetchone() == (4,)
 
 
+def test_an_answer_is_on_the_disk_before_the_page_moves_on(store):
+    with store._open() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 def test_half_an_asset_is_not_answered(store):
     ana = store.rater("ana")
     store.record(ana, "a", {"style": "yes"})
@@ -395,6 +401,16 @@ def test_back_shows_my_own_last_answers_and_lets_me_change_them(app, store):
     assert checked == [("style", "yes"), ("object", "no")]
     client.post("/rate", data={"item": token(page), "style": "no", "object": "no"})
     assert {(v.question, v.answer) for v in store.votes()} == {("style", "no"), ("object", "no")}
+
+
+def test_further_back_no_answer_is_shown(app):
+    client = begin(app, "Ana")
+    first = token(client.get("/rate").get_data(as_text=True))
+    answer(client)
+    answer(client, style="no", object="no")
+    page = client.get(f"/rate?item={first}").get_data(as_text=True)
+    assert token(page) == first
+    assert "checked" not in page
 
 
 @pytest.mark.parametrize("given", [{}, {"style": "yes"}, {"style": "yes", "object": "perhaps"}])

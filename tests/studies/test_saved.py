@@ -63,7 +63,7 @@ def damaged(path, change):
         lambda d, t: t.pop("0.top"),
         lambda d, t: t.update({"0.top": np.full((3, 5), np.nan, np.float32)}),
         lambda d, t: t.update({"0.groups": np.zeros(1, np.int64)}),
-        lambda d, t: t.update({"0.top": np.zeros((70, 21), np.float32)}),
+        lambda d, t: t.update({"0.top": np.zeros((len(t["0.groups"]), 21), np.float32)}),
     ],
 )
 def test_damage_is_named(study, tmp_path, change):

@@ -106,7 +106,7 @@ def test_sweep_draws_its_figures(run, files, tmp_path):
     ("arguments", "says"),
     [
         (("sweep", "--votes", "votes.csv", "--profile", "profile"), "votes need results"),
-        (("sweep", "results.csv", "--profile", "profile", "--k", "21"), "at most 20"),
+        (("sweep", "results.csv", "--profile", "profile", "--k", "21"), "between 1 and 20"),
         (("sweep", "results.csv", "--profile", "profile", "--alpha", "2"), "alpha"),
         (("sweep", "results.csv", "--profile", "profile", "--format", "pdf"), "format must be"),
         (("sweep", "other.csv", "--profile", "profile"), "other:1"),
