@@ -229,7 +229,7 @@ class ReferenceSet:
         def reference(r: ReferenceRecord) -> Reference:
             number = r.id.removeprefix(f"{r.group}#") if animations else ""
             frame = int(number) if number.isdigit() else -1
-            return Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words, frame=frame)
+            return Reference(r.id, r.category, r.texture, sheet=r.group, family=r.family, words=r.words, frame=frame)
 
         return cls.build(map(reference, records), name)
 

@@ -149,6 +149,7 @@ class ReferenceRecord:
         texture: one frame.
         group: what may not serve as each other's neighbour: the frames of one sheet share it.
         words: the id in words.
+        family: variants of one drawing share it; "" where unknown.
     """
 
     id: str
@@ -156,6 +157,7 @@ class ReferenceRecord:
     texture: Texture
     group: str
     words: str
+    family: str = ""
 
 
 def read_task(path: str | os.PathLike[str]) -> dict[str, str]:

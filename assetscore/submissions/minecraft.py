@@ -18,6 +18,7 @@ from ..text import printable
 from .archives import open_tree
 from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use
 from .jsonfiles import DamagedJson, parse_json
+from .minecraft_families import family_of
 from .minecraft_layout import Container, Resource, containers, resources
 from .minecraft_models import Model, model_ids, resolve, textures_within
 from .trees import DEFAULT_LIMITS, Limits, Tree
@@ -106,7 +107,8 @@ def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
             for number, frame in enumerate(frames):
                 frame_id = f"{texture_id}#{number}" if len(frames) > 1 else texture_id
                 count += 1
-                yield ReferenceRecord(frame_id, category, frame, texture_id, words_of_id(texture_id))
+                family = family_of(texture_id)
+                yield ReferenceRecord(frame_id, category, frame, texture_id, words_of_id(texture_id), family)
     if not count:
         raise ReferenceSetError(f"{tree.label}: holds no item, block or entity texture of the namespace minecraft")
 
