@@ -1,0 +1,152 @@
+"""Table B, fit: do good additions pass and damaged or foreign ones not? Table C, request: does the picture show the word?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...calibration import leave_one_out_k, threshold
+from ...images import Texture
+from ...neighbours import exclude_groups, knn_mean
+from ...references import ReferenceSet
+from ..base import Encoder, TwoStageEncoder
+from .damage import DAMAGE, UNSEEN, primitive
+from .data import Corpus
+from .evaluate import OBJECT, STYLE, auroc, bootstrap, textures_of
+from .restyle import resize_native
+
+__all__ = ["fit_table", "request_table"]
+
+ALPHA, K = 0.15, 5
+PACKS = ("angband/gervais32", "supertux/main", "wesnoth/units", "freedink/dink", "minetest/game")
+"""Held-out packs that table B brings to 32 x 32 as foreign art."""
+
+Vectors = NDArray[np.float32]
+
+
+class _Reference:
+    """Vectors of the references by category, with their groups and thresholds."""
+
+    def __init__(self, vectors: Vectors, category: NDArray[np.str_], group: NDArray[np.str_]) -> None:
+        self.rows = {c: vectors[category == c] for c in np.unique(category)}
+        self.tau: dict[str, float] = {}
+        self.k: dict[str, int] = {}
+        for name, rows in self.rows.items():
+            groups = np.unique(group[category == name], return_inverse=True)[1]
+            self.k[name] = min(K, leave_one_out_k(K, groups))
+            scores = knn_mean(rows, rows, self.k[name], exclude_groups(groups)).S
+            tau = threshold(scores, ALPHA, groups=groups)
+            self.tau[name] = np.nan if tau is None else tau
+
+    def margins(self, vectors: Vectors, category: NDArray[np.str_]) -> NDArray[np.float64]:
+        """S - tau of each row among the references of its category."""
+        out = np.full(len(vectors), np.nan)
+        for name in np.unique(category):
+            rows = np.flatnonzero(category == name)
+            out[rows] = knn_mean(vectors[rows], self.rows[name], self.k[name]).S - self.tau[name]
+        return out
+
+
+def fit_table(encoder: Encoder, corpus: Corpus, references: Path, seed: int = 0) -> dict[str, dict[str, float]]:
+    """Table B: AUROC of the style margin and pass rates, a third of the references' families held out as new art."""
+    rng = np.random.default_rng([seed, 7])
+    everything = list(ReferenceSet.from_folder(references))
+    group = np.array([reference.group() for reference in everything])
+    category = np.array([reference.category for reference in everything])
+    names = np.unique(group)
+    out = set(rng.permutation(names)[: len(names) // 3].tolist())
+    held = np.array([g in out for g in group])
+    natives = [reference.texture.native for reference in everything]
+    positives, at = [natives[i] for i in np.flatnonzero(held)], category[held]
+    negatives: dict[str, tuple[list[NDArray[np.uint8]], NDArray[np.str_]]] = {}
+    for name, damage in DAMAGE.items():
+        negatives[name] = [damage(image, rng) for image in positives], at
+    negatives["primitives"] = [primitive(image, rng) for image in positives], at
+    for name in (*PACKS, "emoji"):
+        rows = np.flatnonzero(
+            (corpus.split == "held") & ((corpus.family == "emoji") if name == "emoji" else (corpus.pack == name))
+        )
+        rows = rng.permutation(rows)[:200]
+        images = [resize_native(corpus.pixels[r, : corpus.size[r, 0], : corpus.size[r, 1]], 32) for r in rows]
+        kinds = np.array([{"entity": "entity", "item": "item"}.get(str(c), "feature") for c in corpus.category[rows]])
+        negatives[name] = images, (np.full(len(rows), "item") if name == "emoji" else kinds)
+
+    def embed(images: list[NDArray[np.uint8]]) -> Vectors:
+        return encoder.embed([Texture.from_rgba(image) for image in images], [STYLE])[STYLE]
+
+    reference = _Reference(embed([natives[i] for i in np.flatnonzero(~held)]), category[~held], group[~held])
+    good = reference.margins(embed(positives), at)
+    table: dict[str, dict[str, float]] = {"positives": {"pass": float((good >= 0).mean()), "n": len(good)}}
+    for name, (images, kinds) in negatives.items():
+        bad = reference.margins(embed(images), kinds)
+        low, high = bootstrap(good, bad, seed=seed)
+        table[name] = {
+            "auroc": auroc(good, bad), "low": low, "high": high, "pass": float((bad >= 0).mean()), "n": len(bad)
+        }  # fmt: skip
+    means = {
+        "mean of six": [n for n in DAMAGE if n not in (*UNSEEN, "hue")],
+        "mean of unseen": list(UNSEEN), "mean of packs": list(PACKS),
+    }  # fmt: skip
+    for name, rows_of in means.items():
+        table[name] = {"auroc": float(np.mean([table[row]["auroc"] for row in rows_of]))}
+    return table
+
+
+def request_table(encoder: Encoder, corpus: Corpus, seed: int = 0, each: int = 12) -> dict[str, dict[str, float]]:
+    """Table C on held-out families: AUROC of an image's own word against words of others in its category and pack.
+
+    The pictures of a pack's category are its references; those asked about are left out of them, with all of their word.
+    """
+    rng = np.random.default_rng([seed, 11])
+    held = corpus.take((corpus.split == "held") & (corpus.words != "") & ~np.isin(corpus.family, ["cdda", "emoji"]))
+    features = encoder.features(textures_of(held)) if isinstance(encoder, TwoStageEncoder) else None
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, place in enumerate(zip(held.pack.tolist(), held.category.tolist(), strict=True)):
+        places[place].append(row)
+    own: dict[str, list[float]] = defaultdict(list)
+    other: dict[str, list[float]] = defaultdict(list)
+    for rows in places.values():
+        if len(rows) < 40 or features is None:
+            continue
+        here, words = features[rows], held.words[rows]
+        for index in rng.permutation(len(rows))[:each]:
+            parts = set(str(words[index]).split())
+            strangers = [i for i, w in enumerate(words) if not set(str(w).split()) & parts]
+            if not strangers:
+                continue
+            wrong = str(words[strangers[int(rng.integers(len(strangers)))]])
+            for word, into in ((str(words[index]), own), (wrong, other)):
+                margin, agreement = _asked(encoder, here, int(index), word, words)
+                into["semantic check"].append(margin)
+                into["agreement"].append(agreement)
+    table = {}
+    for name in own:
+        good, bad = np.array(own[name]), np.array(other[name])
+        if np.isnan(good).all():
+            continue
+        low, high = bootstrap(good, bad, seed=seed)
+        table[name] = {"auroc": auroc(good, bad), "low": low, "high": high, "n": len(good)}
+    return table
+
+
+def _asked(
+    encoder: Encoder, features: Vectors, index: int, word: str, words: NDArray[np.str_]
+) -> tuple[float, float]:
+    """(S - tau under the factor `word`, agreement of the image with the word against references with their own)."""
+    assert isinstance(encoder, TwoStageEncoder)
+    vectors = encoder.condition(features, [word])[word]
+    rest = np.flatnonzero(np.arange(len(features)) != index)
+    groups = np.unique(words[rest], return_inverse=True)[1]
+    k = min(K, leave_one_out_k(K, groups))
+    scores = knn_mean(vectors[rest], vectors[rest], k, exclude_groups(groups)).S
+    tau = threshold(scores, ALPHA, groups=groups)
+    margin = float(knn_mean(vectors[index : index + 1], vectors[rest], k).S[0]) - (np.nan if tau is None else tau)
+    text, image = getattr(encoder, "text_vector", None), getattr(encoder, "image_text_vectors", None)
+    if text is None or image is None:
+        return margin, float("nan")
+    seen = image(features)
+    named = np.einsum("nd,nd->n", seen[rest], np.stack([text(str(w)) for w in words[rest]]))
+    return margin, float((named <= float(seen[index] @ text(word))).mean())
