@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .model import Outputs
 
-__all__ = ["contrast", "decorrelation", "object_masks", "style_masks", "word_loss"]
+__all__ = ["contrast", "decorrelation", "inside", "object_masks", "style_masks", "word_loss"]
 
 IGNORE, HARD = 0.0, 3.0
 
@@ -53,7 +53,7 @@ def style_masks(
     return positive, weight
 
 
-def object_masks(style: Tensor, item: Tensor, thing: Tensor, likeness: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+def object_masks(style: Tensor, item: Tensor, thing: Tensor, likeness: Tensor) -> tuple[Tensor, Tensor]:
     """(positive, weight) for the object head: one thing is near, other things of the same style the hardest contrast.
 
     Args:
@@ -69,6 +69,12 @@ def object_masks(style: Tensor, item: Tensor, thing: Tensor, likeness: Tensor, g
     weight[same(style)] = HARD
     weight[~named | (likeness > 0.55)] = IGNORE
     return one, weight
+
+
+def inside(group: Tensor, positive: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """(positive, weight) within groups alone: two styles, the same objects, and so the two questions put head on."""
+    same = group[:, None] == group[None, :]
+    return positive & same, weight * same
 
 
 def word_loss(outputs: Outputs, words: Tensor, target: Tensor, likeness: Tensor, temperature: float = 0.06) -> Tensor:

@@ -114,7 +114,7 @@ class Sampler:
     def batch(self, step: int) -> Batch:
         """The batch of that step."""
         rng = np.random.default_rng([self.seed, step])
-        shares = {"emoji": 0.27, "cdda": 0.22, "freeciv": 0.03, "games": 0.48}
+        shares = {"emoji": 0.22, "cdda": 0.23, "freeciv": 0.03, "games": 0.52}
         sources = [s for s in shares if s in self._pairs]
         chance = np.array([shares[s] for s in sources])
         natives: list[NDArray[np.uint8]] = []
@@ -128,6 +128,7 @@ class Sampler:
                 sides = self._two_packs(rng, source, restyled=way > 0.72)
             together = rng.random() < 0.35
             common = int(rng.choice([12, 16, 16, 20, 24, 32]))
+            cut = together and rng.random() < 0.5
             for which, (rows, restyling, kind) in enumerate(sides):
                 side, colours = self._size(rng, rows, common if together else 0)
                 plain = restyling is None and not colours and side == SIDE
@@ -135,6 +136,7 @@ class Sampler:
                 for row in rows:
                     height, width = self.corpus.size[row]
                     image = self.corpus.pixels[row, :height, :width]
+                    image = _cut(rng, image, common) if cut else image
                     image = resize_native(image, side, colours)
                     natives.append(restyling(image) if restyling else image)
                     columns.append((style, kind, row, group))
@@ -190,3 +192,12 @@ class Sampler:
         while len(rows) < count:
             rows.append(int(rng.choice(self.rows_of[pack])))
         return rows
+
+
+def _cut(rng: np.random.Generator, image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """A side x side window of a picture that is opaque all over, such as a ground or a wall; others as they are."""
+    height, width = image.shape[:2]
+    if min(height, width) < side + 4 or image[..., 3].min() < 255:
+        return image
+    top, left = int(rng.integers(height - side + 1)), int(rng.integers(width - side + 1))
+    return image[top : top + side, left : left + side]

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ...errors import EncoderUnavailableError
 from .data import Corpus, build_corpus
-from .losses import contrast, decorrelation, object_masks, style_masks, word_loss
+from .losses import contrast, decorrelation, inside, object_masks, style_masks, word_loss
 from .model import LiteNet, fold
 from .restyle import KINDS
 from .sampler import Batch, Sampler
@@ -120,11 +120,14 @@ class Run:
         )
         vectors = self.phrases[word.clamp_min(0)]
         likeness = torch.where((word >= 0)[:, None] & (word >= 0)[None], vectors @ vectors.T, -1.0)
+        style_pairs = style_masks(style, as_tensor["pack"], as_tensor["lineage"], kind, item, thing, group)
+        object_pairs = object_masks(style, item, thing, likeness)
+        both = torch.cat([out.object, out.text], dim=1) / 2**0.5
         parts = {
-            "style": contrast(
-                out.style, *style_masks(style, as_tensor["pack"], as_tensor["lineage"], kind, item, thing, group)
-            ),
-            "object": contrast(out.object, *object_masks(style, item, thing, likeness, group)),
+            "style": contrast(out.style, *style_pairs),
+            "style inside": 0.7 * contrast(out.style, *inside(group, *style_pairs)),
+            "object": contrast(out.object, *object_pairs),
+            "object inside": contrast(both, *inside(group, *object_pairs)),
             "damage": 0.3 * torch.nn.functional.cross_entropy(out.logits, kind),
             "apart": 10 * (decorrelation(out.style, out.object) + decorrelation(out.style, out.text)),
         }
