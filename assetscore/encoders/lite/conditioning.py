@@ -13,7 +13,8 @@ __all__ = ["Senses", "condition", "senses"]
 
 _STYLE = (
     "art style", "drawing style", "visual style", "artistic style", "rendering style", "pixel art style", "game style",
-    "colour palette", "color palette", "colours", "color scheme", "shading", "texture", "brush strokes", "outline style",
+    "colour palette", "color palette", "colours", "color scheme", "shading", "texture", "brush strokes",
+    "outline style", "hand-painted look", "way of drawing",
     "look and feel", "aesthetic", "art direction", "line work", "pixel size and resolution", "lighting",
 )  # fmt: skip
 _OBJECT = (
@@ -57,7 +58,7 @@ def senses(factor: str, table: TextTable) -> Senses:
     if best < max(NEAR, known):
         return Senses(0.0, vector if vector.any() else None)
     share = 1 / (1 + np.exp(-SHARPNESS * (float(style.max()) - float(thing.max()))))
-    return Senses(float(share) if share > 0.02 else 0.0, None)
+    return Senses(round(float(share), 2), None)
 
 
 def condition(

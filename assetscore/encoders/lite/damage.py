@@ -94,7 +94,9 @@ def exploded(rgba: Pixels, rng: np.random.Generator) -> Pixels:
     """Hardly a colour twice, as image generators paint: a soft drift over the picture and a small jitter everywhere."""
     height, width = rgba.shape[:2]
     coarse = rng.normal(0, 12, (4, 4, 3))
-    planes = [np.array(Image.fromarray(coarse[..., c]).resize((width, height), Image.Resampling.BICUBIC)) for c in (0, 1, 2)]
+    planes = [
+        np.array(Image.fromarray(coarse[..., c]).resize((width, height), Image.Resampling.BICUBIC)) for c in (0, 1, 2)
+    ]
     return _with(rgba, rgba[..., :3] + np.stack(planes, 2) + rng.uniform(-6, 6, (height, width, 3)))
 
 
@@ -106,7 +108,7 @@ SEEN, UNSEEN = tuple(DAMAGE)[:7], tuple(DAMAGE)[7:]
 
 
 def primitive(rgba: Pixels, rng: np.random.Generator) -> Pixels:
-    """A flat drawing by code in the palette of a picture: one to three shapes with plain fills, sometimes an outline."""
+    """A flat drawing by code in a picture's palette: one to three shapes with plain fills, sometimes an outline."""
     from PIL import ImageDraw
 
     seen = rgba[rgba[..., 3] > 0][:, :3]

@@ -5,8 +5,8 @@ Sources (none of them is needed at inference):
 * a zip of game packs with a ``manifest.csv`` (columns file, pack, family, category, object_words, name, ...);
 * Iconify's npm packages, unpacked (each holds ``icons.json``, ``chars.json``, ``info.json``), rendered with resvg.
 
-What is held out is written here, before any training: whole families of games, whole cdda tilesets, two emoji sets and a
-quarter of the emoji codepoints. Only rows whose `split` is ``"train"`` are ever trained on.
+What is held out is written here, before any training: whole families of games, whole cdda tilesets, two emoji sets and
+a quarter of the emoji codepoints. Only rows whose `split` is ``"train"`` are ever trained on.
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ def _letters(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-def _icon_rows(folder: Path, codepoints: dict[str, str]) -> Iterator[tuple[NDArray[np.uint8], str, str, str, str, str, str]]:
+def _icon_rows(
+    folder: Path, codepoints: dict[str, str]
+) -> Iterator[tuple[NDArray[np.uint8], str, str, str, str, str, str]]:
     data = json.loads((folder / "icons.json").read_text("utf-8"))
     prefix, side = data["prefix"], data.get("width", data.get("height", 16))
     family = prefix if prefix in PLAIN_ICONS else "emoji"

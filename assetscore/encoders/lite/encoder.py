@@ -32,14 +32,14 @@ class Lite(TwoStageEncoder):
     """The small encoder that ships with the package: text-conditioned, offline, made for sprites of 8 to 64 px.
 
     A convolutional trunk sees a 64 x 64 canvas (integer nearest enlargement, or reduction by area), and beside it
-    statistics of the native pixels. Four heads give a style, a damage, an object and a text vector: the features. A factor
-    text decides which of them count: "art style" the first two, "object class" the last two, a thing's name ("ruby
-    sword") the last two and how well the image agrees with the name.
+    statistics of the native pixels. Four heads give a style, a damage, an object and a text vector: the features. A
+    factor text decides which of them count: "art style" the first two, "object class" the last two, a thing's name
+    ("ruby sword") the last two and how well the image agrees with the name.
 
     Args:
         weights: a file that `lite.export` wrote; default: the one in the package.
         device: where torch runs the trunk.
-        dtype: "float32", or "bfloat16" on processors that have it. Scores of the two do not mix: the fingerprints differ.
+        dtype: "float32", or "bfloat16" on processors that have it. Their scores do not mix: the fingerprints differ.
         batch_size: images a pass through the trunk.
 
     Raises:
@@ -74,7 +74,7 @@ class Lite(TwoStageEncoder):
         self.fingerprint = f"lite:{digest}:{_PREPROCESSING}:{dtype}"
 
     def features(self, images: Sequence[Asset | Texture]) -> NDArray[np.float32]:
-        """The image pass: n images to (n, 416) float32: style (128), damage (32), object (128) and text (128) unit rows."""
+        """The image pass: n images to (n, 416) float32, unit rows of the four heads side by side."""
         import torch
 
         textures = as_textures(images)
@@ -141,7 +141,9 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], str]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise EncoderUnavailableError(f"the weights of lite cannot be read: {path}: {error.strerror or error}") from error
+        raise EncoderUnavailableError(
+            f"the weights of lite cannot be read: {path}: {error.strerror or error}"
+        ) from error
     try:
         tensors = load(data)
     except (SafetensorError, ValueError, KeyError, json.JSONDecodeError) as error:
@@ -182,4 +184,3 @@ def _assemble(
     net.load_state_dict(loaded, assign=True)
     net = net.eval().requires_grad_(False).to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     return table, state["words.weight"].astype(np.float32), net
-

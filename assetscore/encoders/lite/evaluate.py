@@ -1,6 +1,6 @@
 """The tables of the model card: senses (A), fit (B), request (C), on data held out before training.
 
-    python -m assetscore.encoders.lite.evaluate --corpus run/corpus --references references/dungeon-tiles --table A
+python -m assetscore.encoders.lite.evaluate --corpus run/corpus --references references/dungeon-tiles --table A
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def textures_of(corpus: Corpus, side: int = 0) -> list[Texture]:
 
 
 def triplets(corpus: Corpus, count: int = 6000, seed: int = 0) -> NDArray[np.int64]:
-    """(count, 4) rows A1, A2, B1, B2: A1 and A2 other objects of one pack, B1 the object of A1 in another, B2 another of B1's.
+    """(count, 4) rows A1, A2, B1, B2: A2 another object in A1's pack, B1 A1's object in another, B2 another there.
 
     An object is the key where packs redraw one game, and else its words; objects that share a word are never "other".
     """
     rng = np.random.default_rng(seed)
     names = [k or w for k, w in zip(corpus.key.tolist(), corpus.words.tolist(), strict=True)]
-    hands = [_SAME_HANDS.get(f, f) if not k else p
-             for f, k, p in zip(corpus.family.tolist(), corpus.key.tolist(), corpus.pack.tolist(), strict=True)]  # fmt: skip
+    rows = zip(corpus.family.tolist(), corpus.key.tolist(), corpus.pack.tolist(), strict=True)
+    hands = [pack if key else _SAME_HANDS.get(family, family) for family, key, pack in rows]
     by_name: dict[str, list[int]] = defaultdict(list)
     by_pack: dict[str, list[int]] = defaultdict(list)
     for row, (name, pack) in enumerate(zip(names, corpus.pack.tolist(), strict=True)):
@@ -126,7 +126,9 @@ def senses_table(encoder: Encoder, corpus: Corpus, count: int = 6000, seed: int 
         vectors = encoder.embed(textures_of(part.take(used), side), [STYLE, OBJECT])
         a1, a2, b1, b2 = (np.searchsorted(used, rows[:, i]) for i in range(4))
 
-        def near(factor: str, i: NDArray[np.intp], j: NDArray[np.intp], vectors: dict[str, Vectors] = vectors) -> Vectors:
+        def near(
+            factor: str, i: NDArray[np.intp], j: NDArray[np.intp], vectors: dict[str, Vectors] = vectors
+        ) -> Vectors:
             return np.einsum("nd,nd->n", vectors[factor][i], vectors[factor][j])
 
         style = float((near(STYLE, a1, a2) > near(STYLE, a1, b1)).mean())

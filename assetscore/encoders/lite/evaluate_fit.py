@@ -1,4 +1,4 @@
-"""Table B, fit: do good additions pass and damaged or foreign ones not? Table C, request: does the picture show the word?"""
+"""Table B, fit: do good additions pass, and damaged or foreign ones not? Table C: does a picture show the word?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...references import ReferenceSet
 from ..base import Encoder, TwoStageEncoder
 from .damage import DAMAGE, UNSEEN, primitive
 from .data import Corpus
-from .evaluate import OBJECT, STYLE, auroc, bootstrap, textures_of
+from .evaluate import STYLE, auroc, bootstrap, textures_of
 from .restyle import resize_native
 
 __all__ = ["fit_table", "request_table"]
@@ -110,7 +110,7 @@ def _foreign(
 def request_table(encoder: Encoder, corpus: Corpus, seed: int = 0, each: int = 12) -> dict[str, dict[str, float]]:
     """Table C on held-out families: AUROC of an image's own word against words of others in its category and pack.
 
-    The pictures of a pack's category are its references; those asked about are left out of them, with all of their word.
+    The pictures of a pack's category are its references; the one asked about is left out of them.
     """
     rng = np.random.default_rng([seed, 11])
     held = corpus.take((corpus.split == "held") & (corpus.words != "") & ~np.isin(corpus.family, ["cdda", "emoji"]))
@@ -144,9 +144,7 @@ def request_table(encoder: Encoder, corpus: Corpus, seed: int = 0, each: int = 1
     return table
 
 
-def _asked(
-    encoder: Encoder, features: Vectors, index: int, word: str, words: NDArray[np.str_]
-) -> tuple[float, float]:
+def _asked(encoder: Encoder, features: Vectors, index: int, word: str, words: NDArray[np.str_]) -> tuple[float, float]:
     """(S - tau under the factor `word`, agreement of the image with the word against references with their own)."""
     assert isinstance(encoder, TwoStageEncoder)
     vectors = encoder.condition(features, [word])[word]

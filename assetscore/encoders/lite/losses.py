@@ -37,7 +37,7 @@ def contrast(vectors: Tensor, positive: Tensor, weight: Tensor, temperature: flo
 def style_masks(
     style: Tensor, pack: Tensor, lineage: Tensor, kind: Tensor, item: Tensor, thing: Tensor, group: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(positive, weight) for the style head: one style is near, the same object in another style the hardest contrast."""
+    """(positive, weight) for the style head: one style is near, its object in another style the hardest contrast."""
 
     def same(x: Tensor) -> Tensor:
         return x[:, None] == x[None, :]

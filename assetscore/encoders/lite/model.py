@@ -1,7 +1,7 @@
 """The network: an EfficientNet-Lite0 trunk without its head, and four small heads on its taps.
 
-Batch normalisation is folded into the convolutions, so a forward pass is convolutions and clamps. torch is imported when
-this module is: import it only when an encoder is made.
+Batch normalisation is folded into the convolutions, so a forward pass is convolutions and clamps. torch is imported
+when this module is: import it only when an encoder is made.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class Trunk(nn.Module):
             masks.append(_halve(masks[-1]))
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.stem.weight.requires_grad):
             # Small pieces through the early layers: their large maps then stay in the processor's cache.
-            parts = [self._early(*piece) for piece in zip(x.split(16), *(mask.split(16) for mask in masks), strict=True)]
+            parts = [
+                self._early(*piece) for piece in zip(x.split(16), *(mask.split(16) for mask in masks), strict=True)
+            ]
             x = torch.cat([part[0] for part in parts])
             statistics = [torch.cat([part[1] for part in parts])]
         taps = []
@@ -152,7 +154,8 @@ class LiteNet(nn.Module):
         found, taps, last = self.trunk(colour, seen)
         columns = [*found, alpha.mean((2, 3)), alpha.std((2, 3), correction=0), stats.to(colour.dtype)]
         layout = [
-            last.mean((2, 3)), last.amax((2, 3)), F.avg_pool2d(taps[2], 2).flatten(1), F.avg_pool2d(taps[0], 2).flatten(1),
+            last.mean((2, 3)), last.amax((2, 3)),
+            F.avg_pool2d(taps[2], 2).flatten(1), F.avg_pool2d(taps[0], 2).flatten(1),
             F.avg_pool2d(torch.cat([colour, alpha], 1), 8).flatten(1),
         ]  # fmt: skip
         return torch.cat(columns, 1), torch.cat(layout, 1)
@@ -191,7 +194,7 @@ def _spread(x: Tensor, seen: Tensor) -> Tensor:
 
 
 def fold(state: dict[str, Any]) -> dict[str, Tensor]:
-    """A published EfficientNet-Lite0 state dict to a `Trunk`'s: each batch normalisation folded into its convolution."""
+    """A published EfficientNet-Lite0 state dict to a `Trunk`'s, batch normalisation folded into the convolutions."""
     out: dict[str, Tensor] = {}
 
     def one(convolution: str, norm: str, name: str) -> None:

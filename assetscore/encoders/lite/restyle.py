@@ -1,8 +1,8 @@
 """Redrawing by code: seeded restylings that make another style of the same picture, applied at native size.
 
-A restyling drawn once (`draw`) is applied to a whole group of images, so that the group has a style of its own. Three kinds
-of damage are deliberately not here, because the evaluation asks about damage never trained on: ordered dithering, shifts
-by half a pixel, and an explosion of the number of colours.
+A restyling drawn once (`draw`) is applied to a whole group of images, so that the group has a style of its own. Three
+kinds of damage are deliberately not here, because the evaluation asks about damage never trained on: ordered dithering,
+shifts by half a pixel, and an explosion of the number of colours.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ def draw_colour(rng: np.random.Generator) -> Restyling:
     offset = 128 * (1 - contrast) + rng.normal(0, 22, 3) * (rng.random() < 0.6) + rng.normal(0, 25)
     gamma = float(np.exp(rng.normal(0, 0.35)))
     return Restyling(
-        "colour", {"matrix": (matrix * contrast).astype(np.float32), "offset": offset.astype(np.float32), "gamma": gamma}
+        "colour",
+        {"matrix": (matrix * contrast).astype(np.float32), "offset": offset.astype(np.float32), "gamma": gamma},
     )
 
 
@@ -202,7 +203,11 @@ def draw(rng: np.random.Generator, *, damage: bool) -> Restyling:
     elif kind == "smooth":
         values = {"factor": float(rng.choice([2, 2, 3, 4]))}
     elif kind == "noise":
-        values = {"sigma": float(rng.uniform(8, 40)), "grey": bool(rng.random() < 0.3), "seed": int(rng.integers(2**31))}
+        values = {
+            "sigma": float(rng.uniform(8, 40)),
+            "grey": bool(rng.random() < 0.3),
+            "seed": int(rng.integers(2**31)),
+        }
     elif kind == "jpeg":
         values = {
             "quality": int(rng.integers(8, 60)), "factor": int(rng.choice([1, 2, 2])), "keep": bool(rng.random() < 0.6)

