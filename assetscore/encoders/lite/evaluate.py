@@ -122,6 +122,8 @@ def senses_table(encoder: Encoder, corpus: Corpus, count: int = 6000, seed: int 
     for source, (mask, side) in sources.items():
         part = held.take(mask)
         rows = triplets(part, count, seed)
+        if not len(rows):
+            continue
         used = np.unique(rows)
         vectors = encoder.embed(textures_of(part.take(used), side), [STYLE, OBJECT])
         a1, a2, b1, b2 = (np.searchsorted(used, rows[:, i]) for i in range(4))
