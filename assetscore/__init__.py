@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from .config import Config
     from .encoders import Encoder, get_encoder
     from .errors import AssetscoreError
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from .results import FactorScore, Neighbour, Score
     from .scorer import Scorer, score
     from .table import ResultTable
-
-try:
-    __version__ = version("assetscore")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0+unknown"
 
 _HOMES = {
     "AssetscoreError": "errors",
@@ -64,13 +59,24 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Names are imported when first used, so that `import assetscore` costs no torch, no faiss and no NumPy.
-    home = _HOMES.get(name)
-    if home is None:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("assetscore")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "0+unknown"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .calibration import Rule, rank
 from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .calibration import Rule
 
 __all__ = ["DEFAULT_ENCODER", "DEFAULT_PROFILE", "Config"]
 
@@ -38,6 +40,8 @@ class Config:
     families: bool = True
 
     def __post_init__(self) -> None:
+        from .calibration import rank  # here, so that a command line's help needs no NumPy
+
         rank(1, self.alpha)
         if type(self.k) is not int or self.k < 1:
             raise UsageError(f"k must be a whole number of at least 1, got {self.k!r}")
@@ -53,7 +57,7 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Config:
-        return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
     @property
     def fingerprint(self) -> str:

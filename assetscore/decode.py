@@ -39,9 +39,9 @@ def decode(data: bytes, name: str) -> tuple[NDArray[np.uint8], list[str]]:
     """
     if not data:
         raise UnreadableImageError(f"{name}: the file is empty (0 bytes)")
-    depth = 8
+    key: tuple[int, ...] | None = None
     if data.startswith(PNG_SIGNATURE):
-        data, depth = _clean_png(data, name)
+        data, key = _clean_png(data, name)
     elif data.startswith(b"version https://git-lfs"):
         raise UnreadableImageError(f"{name}: a Git LFS pointer, not the image: run `git lfs pull` where it came from")
     try:
@@ -49,7 +49,7 @@ def decode(data: bytes, name: str) -> tuple[NDArray[np.uint8], list[str]]:
             warnings.simplefilter("ignore")  # Pillow's remarks on size and metadata: both are settled here
             with Image.open(BytesIO(data), formats=("PNG", "GIF", "JPEG", "WEBP")) as image:
                 kind = "JPEG" if image.format == "MPO" else str(image.format)
-                pixels = rgba_of_pil(image, name, depth)
+                pixels = rgba_of_pil(image, name, key)
     except ImageError:
         raise
     except Image.DecompressionBombError as error:
@@ -66,13 +66,13 @@ def decode(data: bytes, name: str) -> tuple[NDArray[np.uint8], list[str]]:
     return pixels, flags
 
 
-def rgba_of_pil(image: Image.Image, name: str, depth: int = 8) -> NDArray[np.uint8]:
+def rgba_of_pil(image: Image.Image, name: str, key: tuple[int, ...] | None = None) -> NDArray[np.uint8]:
     """A PIL image of any 8-bit, 16-bit or palette mode to (h, w, 4) uint8.
 
     Args:
         image: opened, maybe not yet loaded.
         name: for messages.
-        depth: bits a sample had in the file: Pillow scales grey of less than 8 bits, but not its transparent value.
+        key: the transparent grey or RGB value, in samples as Pillow gives them; default what `image` says.
     """
     width, height = image.size
     if width * height > MAX_PIXELS:
@@ -84,10 +84,11 @@ def rgba_of_pil(image: Image.Image, name: str, depth: int = 8) -> NDArray[np.uin
     except OSError as error:
         raise UnreadableImageError(f"{name}: {error}") from error
     mode = image.mode
-    key: Any = image.info.get("transparency")
+    if key is None and (told := image.info.get("transparency")) is not None and not isinstance(told, bytes):
+        key = tuple(told) if isinstance(told, tuple) else (int(told),)
     if mode.startswith("I;16") or (mode == "I" and image.format == "PNG"):  # "I": 16-bit grey before Pillow 11
         samples = np.asarray(image).astype(np.int64).clip(0, 65535)
-        alpha = np.where(samples == key, 0, 255) if isinstance(key, int) else np.full(samples.shape, 255)
+        alpha = np.full(samples.shape, 255) if key is None else np.where(samples == key[0], 0, 255)
         grey = samples >> 8
         return np.stack([grey, grey, grey, alpha], axis=-1).astype(np.uint8)
     if mode in ("1", "L", "RGB"):
@@ -96,7 +97,7 @@ def rgba_of_pil(image: Image.Image, name: str, depth: int = 8) -> NDArray[np.uin
             pixels = np.repeat(pixels[..., None], 3, axis=-1)
         alpha = np.full(pixels.shape[:2], 255, np.uint8)
         if key is not None:
-            alpha[(pixels == _scaled(key, depth)).all(axis=-1)] = 0
+            alpha[(pixels == np.array(key)).all(axis=-1)] = 0
         return np.dstack([pixels, alpha])
     if mode in ("P", "PA", "LA", "La", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "RGBA"):
         if mode in ("CMYK", "YCbCr", "LAB", "HSV", "RGBX"):
@@ -128,19 +129,16 @@ def check_array(array: NDArray[Any]) -> None:
         )
 
 
-def _scaled(key: Any, depth: int) -> NDArray[np.int64]:
-    """A file's transparent value, as the 8-bit samples Pillow made of it. Of 16 bits the high byte is compared."""
-    values = np.atleast_1d(np.asarray(key, np.int64))
-    return values >> 8 if depth == 16 else values * 255 // (2**depth - 1)
+def _clean_png(data: bytes, name: str) -> tuple[bytes, tuple[int, ...] | None]:
+    """The PNG with only the chunks that make pixels, and the transparent value of a grey or RGB one.
 
-
-def _clean_png(data: bytes, name: str) -> tuple[bytes, int]:
-    """The PNG with only the chunks that make pixels, and its bit depth.
-
+    That value is read here, since Pillow scales samples of less than 8 bits but not always the value. It comes as 8-bit
+    samples; of 16-bit RGB the high bytes; of 16-bit grey, which Pillow keeps, all bits.
     A wrong checksum is an error in the header, the palette and the pixels, and is mended in the rest.
     """
     kept = [PNG_SIGNATURE]
-    position, depth = len(PNG_SIGNATURE), 8
+    position, depth, colour_type = len(PNG_SIGNATURE), 8, -1
+    key: tuple[int, ...] | None = None
     while True:
         if position + 12 > len(data):
             raise UnreadableImageError(f"{name}: truncated PNG: it ends at byte {len(data)} before its IEND chunk")
@@ -150,7 +148,15 @@ def _clean_png(data: bytes, name: str) -> tuple[bytes, int]:
         if end > len(data):
             raise UnreadableImageError(f"{name}: truncated PNG: its {kind!r} chunk ends after byte {len(data)}")
         body = data[position + 8 : end - 4]
-        if kind in _PIXEL_CHUNKS:
+        if kind == b"tRNS" and colour_type in (0, 2):
+            samples = struct.unpack(f">{length // 2}H", body[: length // 2 * 2])
+            if len(samples) != (1 if colour_type == 0 else 3):
+                raise UnreadableImageError(f"{name}: damaged PNG: a tRNS chunk of {length} bytes")
+            if depth == 16:
+                key = samples if colour_type == 0 else tuple(sample >> 8 for sample in samples)
+            else:
+                key = tuple(sample * 255 // (2**depth - 1) for sample in samples)
+        elif kind in _PIXEL_CHUNKS:
             checksum = zlib.crc32(kind + body)
             if kind != b"tRNS" and data[end - 4 : end] != struct.pack(">I", checksum):
                 raise UnreadableImageError(f"{name}: damaged PNG: wrong checksum in its {kind.decode()} chunk")
@@ -158,9 +164,11 @@ def _clean_png(data: bytes, name: str) -> tuple[bytes, int]:
         if kind == b"IHDR":
             if length != 13:
                 raise UnreadableImageError(f"{name}: damaged PNG: a header of {length} bytes")
-            width, height, depth = struct.unpack_from(">IIB", body)
+            width, height, depth, colour_type = struct.unpack_from(">IIBB", body)
             if width * height > MAX_PIXELS:
                 raise ImageTooLargeError(f"{name}: {width} x {height} pixels, at most {MAX_PIXELS} are decoded")
+            if depth not in (1, 2, 4, 8, 16):
+                raise UnreadableImageError(f"{name}: damaged PNG: samples of {depth} bits")
         if kind == b"IEND":
-            return b"".join(kept), depth
+            return b"".join(kept), key
         position = end

@@ -22,6 +22,7 @@
     │   ├── ProfileNotFoundError        nothing of that name or at that path
     │   ├── ProfileCorruptError         a hash, a file or the schema is wrong; the part is named
     │   └── ProfileMismatchError        built with another encoder or other references; both are named
+    ├── MissingExtraError (ImportError) an optional package is not installed; the message gives the install line
     ├── ManifestError                   a manifest or votes file is wrong; the line is named
     └── ArchiveError                    a submission or game file is damaged or hostile
 
@@ -41,6 +42,7 @@ __all__ = [
     "ImageError",
     "ImageTooLargeError",
     "ManifestError",
+    "MissingExtraError",
     "MissingImageError",
     "ProfileCorruptError",
     "ProfileError",
@@ -134,6 +136,10 @@ class ProfileCorruptError(ProfileError):
 
 class ProfileMismatchError(ProfileError):
     """A profile built with another encoder or other references."""
+
+
+class MissingExtraError(AssetscoreError, ImportError):
+    """An optional package is not installed."""
 
 
 class ManifestError(AssetscoreError):

@@ -20,7 +20,7 @@ from .calibration import Rule
 from .config import DEFAULT_ENCODER, Config
 from .embedding import checked, embed_references
 from .encoders.base import Encoder, TwoStageEncoder, get_encoder
-from .errors import EmbeddingError, ProfileMismatchError, UnknownCategoryError
+from .errors import EmbeddingError, ProfileMismatchError, UnknownCategoryError, UsageError
 from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
 from .neighbours import lpips_rows
@@ -100,7 +100,8 @@ class Profile:
         Args:
             references: the game's own textures.
             encoder: a name for `get_encoder`, or an Encoder.
-            factors: the style factor, then the semantic one, then any others to prepare.
+            factors: the style factor, then the semantic one, then any others to prepare. An encoder that ignores
+                factors gets the first only.
             k, alpha, rule, families: see `Config`.
             name: default the reference set's.
             progress: called with (references done, all of them).
@@ -109,7 +110,11 @@ class Profile:
         """
         encoder = get_encoder(encoder)
         config = Config(k=k, alpha=alpha, rule=rule, families=families)
+        if not factors:
+            raise UsageError("a profile needs at least its style factor, got no factors")
         factors = check_factors(factors)
+        if not encoder.conditional:
+            factors = factors[:1]
         parts, all_features = embed_references(encoder, [r.texture for r in references], factors, progress)
         bad = ~np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts.values()])
         if bad.any():
@@ -170,7 +175,7 @@ class Profile:
 
     @property
     def categories(self) -> dict[str, int]:
-        """How many references each category holds."""
+        """How many textures each category holds."""
         return self.references.categories
 
     @cached_property

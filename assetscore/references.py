@@ -38,6 +38,7 @@ class Reference:
         family: variants of one drawing (numbered walls, colours of one potion); "" where unknown.
         words: what it shows, in words; "" where unknown.
         licence: as the manifest states it.
+        frame: its number among the frames of an animated texture; -1 for a whole one.
     """
 
     id: str
@@ -47,6 +48,12 @@ class Reference:
     family: str = ""
     words: str = ""
     licence: str = ""
+    frame: int = -1
+
+    @property
+    def texture_id(self) -> str:
+        """The animated texture it is a frame of; its own id where it is whole."""
+        return self.id if self.frame < 0 else self.id.removesuffix(f"#{self.frame}")
 
     def group(self, families: bool = True) -> str:
         """What is left out together with it: its family where families count and it has one, else its sheet."""
@@ -85,11 +92,11 @@ class ReferenceSet:
 
     @cached_property
     def categories(self) -> dict[str, int]:
-        """How many references each category holds."""
-        counts: dict[str, int] = {}
+        """How many textures each category holds; the frames of an animated one count once."""
+        textures: dict[str, set[str]] = {}
         for reference in self.references:
-            counts[reference.category] = counts.get(reference.category, 0) + 1
-        return counts
+            textures.setdefault(reference.category, set()).add(reference.texture_id)
+        return {category: len(ids) for category, ids in textures.items()}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -136,13 +143,14 @@ class ReferenceSet:
             seen.add(whole.id)
             frames = whole.texture.frames
             for number, frame in enumerate(frames):
-                id = whole.id if len(frames) == 1 else f"{whole.id}#{number}"
+                single = len(frames) == 1
+                id = whole.id if single else f"{whole.id}#{number}"
                 if frame.is_empty:
                     left_out.append((id, "empty: nothing visible"))
                     continue
                 first = kept.setdefault(
                     (whole.category, frame.content_hash),
-                    replace(whole, id=id, texture=frame, sheet=whole.sheet or whole.id),
+                    replace(whole, id=id, texture=frame, sheet=whole.sheet or whole.id, frame=-1 if single else number),
                 )
                 if first.id != id:
                     doubles.setdefault(first.id, []).append(id)
@@ -156,8 +164,8 @@ class ReferenceSet:
         """From a folder of category subfolders, or with a manifest, or from a manifest file.
 
         A manifest is a CSV named index.csv or manifest.csv with the columns file and category (and, where known,
-        family, object_words, licence); paths are relative to it. Without one, the folder's subfolders are the categories
-        and everything below them belongs to them. Files that cannot be read are skipped and reported.
+        family, object_words, licence); paths are relative to it. Without one, the subfolders are the categories and
+        everything below them belongs to them. Files that cannot be read are skipped and reported.
 
         Raises:
             ReferenceSetError: no such folder, or no image in it.

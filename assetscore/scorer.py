@@ -380,7 +380,9 @@ def _in_words(checks: Sequence[FactorScore]) -> str:
     for check in checks:
         if check.margin is None or check.p_value is None:
             continue
-        verb = "like" if check.margin >= 0 else "unlike"
+        verdict = "fits" if check.margin >= 0 else "does not fit"
         share = max(0.0, check.p_value - 1 / (check.n + 1))
-        words.append(f"{verb} the references in {check.factor}: as close as or closer than {share:.0%} of them")
+        words.append(
+            f"{verdict} in {check.factor}: closer to the references than {share:.0%} of them are to each other"
+        )
     return "; ".join(words)

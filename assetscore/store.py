@@ -54,7 +54,7 @@ def save(profile: Profile, folder: Path) -> None:
     pages, places = atlas.pack([t.native for t in textures], [t.grid for t in textures])
     files = {f"atlas-{number}.png": page for number, page in enumerate(pages)}
     files["vectors.safetensors"] = _tensors(profile)
-    files["thresholds.json"] = json.dumps(_thresholds(profile), indent=1, ensure_ascii=False).encode()
+    files["thresholds.json"] = json.dumps(thresholds(profile), indent=1, ensure_ascii=False).encode()
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
     described = {**_described(profile, places), "files": hashes}
     files["profile.json"] = json.dumps(described, indent=1, ensure_ascii=False).encode()
@@ -150,7 +150,7 @@ def cached_vectors(
     parts = (str(SCHEMA), profile.encoder_fingerprint, profile.references.fingerprint, category, factor)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     file = cache_folder() / "vectors" / f"{key}.safetensors"
-    n = profile.categories[category]
+    n = len(profile.by_category[category])
     try:
         vectors = load_tensors(file.read_bytes())["vectors"]
         if vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == n:
@@ -187,9 +187,9 @@ def _described(profile: Profile, places: Sequence[atlas.Place]) -> dict[str, Any
             "fingerprint": references.fingerprint,
             "duplicates": references.duplicates,
             "skipped": references.skipped,
-            "columns": ["id", "category", "sheet", "family", "words", "licence", "place"],
+            "columns": ["id", "category", "sheet", "family", "words", "licence", "frame", "place"],
             "rows": [
-                [r.id, r.category, r.sheet, r.family, r.words, r.licence, place.to_list()]
+                [r.id, r.category, r.sheet, r.family, r.words, r.licence, r.frame, place.to_list()]
                 for r, place in zip(references, places, strict=True)
             ],
         },
@@ -211,7 +211,7 @@ def _tensors(profile: Profile) -> bytes:
     return save_tensors({key: np.ascontiguousarray(value) for key, value in tensors.items()})
 
 
-def _thresholds(profile: Profile) -> list[dict[str, Any]]:
+def thresholds(profile: Profile) -> list[dict[str, Any]]:
     rows = []
     config = profile.config
     for category in profile.categories:
@@ -239,13 +239,15 @@ def _assemble(folder: Path, described: dict[str, Any]) -> Profile:
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_tensors
 
+    if not isinstance(described["factors"], list) or not described["factors"]:
+        raise ValueError(f"factors must be a list of texts, got {described['factors']!r}")
     rows = described["references"]["rows"]
     pages = [(folder / name).read_bytes() for name in sorted(described["files"]) if name.startswith("atlas-")]
-    pictures = atlas.unpack(pages, [row[6] for row in rows])
+    pictures = atlas.unpack(pages, [row[7] for row in rows])
     references = ReferenceSet(
         str(described["references"]["name"]),
         tuple(
-            Reference(row[0], row[1], Texture.from_rgba(pixels), row[2], row[3], row[4], row[5])
+            Reference(row[0], row[1], Texture.from_rgba(pixels), *row[2:7])
             for row, pixels in zip(rows, pictures, strict=True)
         ),
         {id: tuple(ids) for id, ids in described["references"]["duplicates"].items()},
@@ -281,7 +283,8 @@ def _assemble(folder: Path, described: dict[str, Any]) -> Profile:
         kind, category, *factor = key.split("\n")
         if kind == "leave one out":
             calibrations[category, factor[0]] = Calibration(category, factor[0], tensor, profile.groups(category))
-    for category, n in profile.categories.items():
+    for category, references_of in profile.by_category.items():
+        n = len(references_of)
         for tensor in (
             *(t for c, t in features.items() if c == category),
             *(t for c, t in vectors.items() if c[0] == category),
@@ -291,6 +294,8 @@ def _assemble(folder: Path, described: dict[str, Any]) -> Profile:
                     f"{folder / 'vectors.safetensors'}: {len(tensor)} rows for {n} of {category!r}"
                 )
     profile._calibrations = calibrations
+    if profile.fingerprint != described["fingerprint"]:
+        raise ProfileCorruptError(f"{folder}: encoder, references or config differ from the profile's fingerprint")
     return profile
 
 

@@ -128,7 +128,7 @@ def leave_one_out_row(
     checks = [profile.style_factor] + ([profile.semantic_factor] if profile.semantic_factor else [])
     weights: list[NDArray[np.float64]] = []
     margins: list[NDArray[np.float64]] = []
-    counted = 0
+    textures, counted = sum(profile.categories.values()), 0
     for category, n in profile.categories.items():
         calibrations = [profile.calibration(category, factor) for factor in checks]
         taus = [c.threshold(config.alpha, config.k, config.rule) for c in calibrations]
@@ -150,13 +150,13 @@ def leave_one_out_row(
 
     return SummaryRow(
         group="references (leave-one-out)",
-        n=len(profile.references),
-        undecided=len(profile.references) - counted,
+        n=textures,
+        undecided=textures - counted,
         custom=None,
         style_margin=mean(margin[0]),
         pass_style=rate(margin[0] >= 0),
         sem_margin=mean(margin[1]) if len(checks) > 1 else None,
         pass_sem=rate(margin[1] >= 0) if len(checks) > 1 else None,
         pass_both=rate(np.asarray(margin >= 0).all(axis=0)),
-        statuses={"scored": counted, "uncalibrated": len(profile.references) - counted},
+        statuses={"scored": counted, "uncalibrated": textures - counted},
     )

@@ -25,3 +25,48 @@ register(
         size="ships with the package (15 MB)",
     )
 )
+register(
+    EncoderInfo(
+        name="tpips",
+        factory="assetscore.encoders.tpips:TPIPS",
+        summary="text-conditioned perceptual similarity, the paper's encoder; wants a GPU",
+        licence="Adobe Research Licence (non-commercial), package and weights",
+        conditional=True,
+        size="17 GB from sywang/TPIPS-Embed-Qwen3VL-8B, and its backbone Qwen/Qwen3-VL-Embedding-8B",
+        requires=("tpips", "transformers", "peft"),
+        extra="tpips",
+    )
+)
+register(
+    EncoderInfo(
+        name="csd",
+        factory="assetscore.encoders.csd:CSD",
+        summary="contrastive style descriptors, ViT-L/14; no factor; its weights are under their authors' review",
+        licence="MIT",
+        conditional=False,
+        size="1.2 GB from tomg-group-umd/CSD-ViT-L",
+        requires=("open_clip",),
+    )
+)
+register(
+    EncoderInfo(
+        name="clip",
+        factory="assetscore.encoders.clip:CLIP",
+        summary='open_clip models, "clip:ARCH/TAG"; "?conditioning=subspace" reads factors through the text tower',
+        licence="MIT (package); the weights' own, mostly MIT or Apache-2.0",
+        conditional=False,
+        size="0.2 to 10 GB, by architecture (ViT-B-32: 0.6 GB)",
+        requires=("open_clip",),
+    )
+)
+register(
+    EncoderInfo(
+        name="lpips",
+        factory="assetscore.encoders.lpips:LPIPS",
+        summary='learned perceptual distance as an index, "lpips:alex", "lpips:vgg" or "lpips:squeeze"; no factor',
+        licence="BSD-2-Clause; trunks BSD-3-Clause",
+        conditional=False,
+        size="alex 233 MB, vgg 528 MB, squeeze 5 MB from torchvision",
+        requires=("lpips", "torchvision"),
+    )
+)

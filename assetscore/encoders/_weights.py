@@ -1,0 +1,170 @@
+"""Checkpoints: found here or on the hub, read without unpickling anything but tensors, refused where they are damaged."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import EncoderUnavailableError, WeightsError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["check_file", "hub_file", "hub_snapshot", "reachable", "read_state_dict", "tensors_of", "within"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LFS_POINTER = b"version https://git-lfs"
+WRAPPERS = ("model_state_dict", "state_dict", "model")
+PROBE_SECONDS = 4.0
+"""How long the hub may take to answer at all. A server that accepts and never answers would hang for minutes."""
+
+
+def check_file(path: Path) -> bytes:
+    """The first bytes of a checkpoint that is there and is not a Git LFS pointer."""
+    if not path.is_file():
+        raise EncoderUnavailableError(f"{path}: there is no such checkpoint file")
+    with path.open("rb") as file:
+        head = file.read(64)
+    if head.startswith(LFS_POINTER):
+        raise WeightsError(f"{path}: a Git LFS pointer, not the weights themselves; fetch them with `git lfs pull`")
+    return head
+
+
+def read_state_dict(path: str | os.PathLike[str], mmap: bool = False) -> dict[str, torch.Tensor]:
+    """The tensors of a .safetensors file or a torch checkpoint, by name.
+
+    Args:
+        path: the file. Its content decides nothing but safetensors or not: that goes by the name.
+        mmap: read a torch checkpoint's tensors from the disk only as they are used.
+
+    Raises:
+        EncoderUnavailableError: there is no such file.
+        WeightsError: a Git LFS pointer, a truncated file, a text file, or a pickle of anything but tensors.
+    """
+    import torch
+
+    path = Path(path)
+    head = check_file(path)
+
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(path))
+        # Training scripts put their argparse.Namespace beside the weights: a plain record, and nothing that runs.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap and head.startswith(b"PK"))
+    except Exception as error:  # zipfile, pickle, safetensors and torch raise a dozen types for a damaged file
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise WeightsError(f"{path}: not a readable checkpoint of tensors ({type(error).__name__}: {reason})") from error
+    return tensors_of(loaded, path)
+
+
+def tensors_of(loaded: object, path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
+    """The name-to-tensor mapping inside what a checkpoint file held, without wrappers and "module." prefixes."""
+    import torch
+
+    for key in WRAPPERS:
+        if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
+            loaded = loaded[key]
+    if not isinstance(loaded, Mapping) or not loaded:
+        raise WeightsError(f"{path}: holds no mapping of names to tensors, got {type(loaded).__name__}")
+    for name, value in loaded.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+            raise WeightsError(f"{path}: {name!r} is no tensor, got {type(value).__name__}")
+    return {name.removeprefix("module."): value for name, value in loaded.items()}
+
+
+def within(seconds: float, function: Callable[[], T]) -> T:
+    """`function()`, or a TimeoutError after that many seconds; its thread is left behind and cannot hold up the exit."""
+    box: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            box.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not box:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return box[0]
+
+
+def reachable(repo: str, revision: str | None, files: Sequence[str]) -> Any:
+    """The hub's description of a repository, or EncoderUnavailableError that says what to fetch, in under 5 s."""
+    from huggingface_hub import HfApi, constants
+
+    if constants.HF_HUB_OFFLINE:
+        raise missing(repo, revision, files, "HF_HUB_OFFLINE is set, and it is not in the hub's cache")
+    try:
+        return within(PROBE_SECONDS, lambda: HfApi().model_info(repo, revision=revision, timeout=PROBE_SECONDS - 1))
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise missing(repo, revision, files, f"the hub did not answer: {reason}") from error
+
+
+def missing(repo: str, revision: str | None, files: Sequence[str], reason: str) -> EncoderUnavailableError:
+    """The error that names what to fetch and how."""
+    at = f" --revision {revision}" if revision else ""
+    return EncoderUnavailableError(
+        f"{repo} ({', '.join(files)}) is needed and cannot be had: {reason}. On a machine with access run "
+        f"`hf download {repo}{at} --local-dir FOLDER`, bring FOLDER here, and give its path as `weights`"
+    )
+
+
+def hub_file(repo: str, names: Sequence[str], revision: str | None = None) -> Path:
+    """One file of a hub repository: the first of `names` that is cached or, failing that, that the hub has.
+
+    Raises:
+        EncoderUnavailableError: not cached, and the hub is offline or does not have it. Raised in under 5 s.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    for name in names:
+        found = try_to_load_from_cache(repo, name, revision=revision)
+        if isinstance(found, str):
+            return Path(found)
+    info = reachable(repo, revision, names)
+    there = {sibling.rfilename for sibling in info.siblings or ()}
+    for name in names:
+        if name in there:
+            logger.info("fetching %s from %s at %s", name, repo, info.sha)
+            return Path(hf_hub_download(repo, name, revision=info.sha))
+    raise missing(repo, revision, names, f"the repository has none of them, it has {sorted(there)[:10]}")
+
+
+def hub_snapshot(repo: str, needed: Sequence[str], patterns: Sequence[str], revision: str | None = None) -> Path:
+    """A folder with a hub repository's files of those patterns; `needed` must be among them.
+
+    Raises:
+        EncoderUnavailableError: not cached, and the hub is offline or lacks a needed file. Raised in under 5 s.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
+        if all((folder / name).is_file() for name in needed):
+            return folder
+    except LocalEntryNotFoundError:
+        pass
+    info = reachable(repo, revision, needed)
+    logger.info("fetching %s at %s", repo, info.sha)
+    folder = Path(snapshot_download(repo, revision=info.sha, allow_patterns=list(patterns)))
+    for name in needed:
+        if not (folder / name).is_file():
+            raise missing(repo, revision, needed, f"the repository has no {name}")
+    return folder

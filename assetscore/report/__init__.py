@@ -1,0 +1,8 @@
+"""What a run leaves behind for people: one self-contained HTML page, and the paper's table as text."""
+
+from __future__ import annotations
+
+from .page import write_report
+from .tables import Format, render
+
+__all__ = ["Format", "render", "write_report"]

@@ -1,0 +1,1 @@
+"""Studies: choosing alpha and k, agreeing with people, comparing builds."""

@@ -1,0 +1,318 @@
+"""Two builds of one project, asset by asset; two methods over many tasks; two encoders over the same assets."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..errors import ImageError, UsageError
+from ..results import UNDECIDED
+from ..table import Row
+from .agreement import rows_by_id
+from .keepbest import KeepBest, Step, keep_best
+from .paired import RESAMPLES, Paired, RankAgreement, paired, rank_agreement
+
+if TYPE_CHECKING:
+    from .pictures import Picture
+
+__all__ = [
+    "MEASURES",
+    "BuildComparison",
+    "Change",
+    "KeepBest",
+    "Paired",
+    "RankAgreement",
+    "Step",
+    "TaskComparison",
+    "compare_builds",
+    "compare_methods",
+    "compare_orders",
+    "keep_best",
+    "measures",
+    "paired",
+    "rank_agreement",
+    "write_page",
+]
+
+MEASURES = ("pass_style", "pass_sem", "pass_both", "custom")
+"""What a build is measured by: rates over its assets that have a verdict."""
+Kind = Literal["gained", "lost", "changed", "same"]
+_VERDICTS = {"style": "style_pass", "semantic": "sem_pass", "both": "both_pass"}
+_WORDS = {True: "pass", False: "fail", None: "no verdict"}
+_SAME = 1e-6
+"""Scores nearer than this are the same picture's: an encoder's own noise is smaller."""
+
+
+def measures(rows: Iterable[Row]) -> dict[str, float]:
+    """The rates of a build: pass_style, pass_sem (where there is such a check), pass_both and custom.
+
+    The denominator is the assets that have a verdict. NaN where there is none.
+    """
+    listed = list(rows)
+    decided = [row for row in listed if row.status not in UNDECIDED]
+    verdicts = {
+        "pass_style": [row.style_pass is True for row in decided],
+        "pass_sem": [row.sem_pass is True for row in decided],
+        "pass_both": [row.both_pass is True for row in decided],
+        "custom": [row.custom for row in decided],
+    }
+    if all(row.sem_factor is None for row in listed):
+        del verdicts["pass_sem"]
+    return {name: sum(values) / len(values) if values else math.nan for name, values in verdicts.items()}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One asset in two builds.
+
+    Attributes:
+        asset_id: its id in both.
+        kind: "gained" (only in the second), "lost" (only in the first), "changed", "same".
+        what: what changed, in words: "style: fail -> pass", "picture".
+        before, after: the result rows; None where the build lacks it.
+    """
+
+    asset_id: str
+    kind: Kind
+    what: tuple[str, ...]
+    before: Row | None
+    after: Row | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary that JSON can hold."""
+        scores = {
+            name: None if row is None else row.style_s for name, row in (("before", self.before), ("after", self.after))
+        }
+        return {"asset_id": self.asset_id, "kind": self.kind, "what": list(self.what), "style_s": scores}
+
+
+@dataclass(frozen=True)
+class BuildComparison:
+    """Two builds of one project.
+
+    Attributes:
+        changes: one for each asset of either, the changed ones first.
+        before, after: the builds' `measures`.
+        margins: for each check, the paired comparison of S - tau over the assets that both builds scored; None where
+            there is no such asset.
+    """
+
+    changes: tuple[Change, ...]
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    margins: Mapping[str, Paired | None]
+
+    def of(self, kind: Kind) -> tuple[Change, ...]:
+        """The assets of one kind."""
+        return tuple(change for change in self.changes if change.kind == kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary that JSON can hold."""
+        return {
+            "before": _no_nan(self.before),
+            "after": _no_nan(self.after),
+            "margins": {name: None if value is None else value.to_dict() for name, value in self.margins.items()},
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+
+def compare_builds(
+    before: Iterable[Row], after: Iterable[Row], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> BuildComparison:
+    """Match the assets of two builds by id and say what became of each.
+
+    Args:
+        before, after: result rows of each build, scored with one profile.
+        level, resamples, seed: of the intervals.
+
+    Raises:
+        UsageError: an asset_id belongs to two rows of one build, or the builds were scored with different encoders.
+    """
+    first, second = rows_by_id(before), rows_by_id(after)
+    _one_encoder([*first.values(), *second.values()])
+    changes = [_change(asset, first.get(asset), second.get(asset)) for asset in dict.fromkeys([*first, *second])]
+    order = {"changed": 0, "gained": 1, "lost": 2, "same": 3}
+    changes.sort(key=lambda change: order[change.kind])
+    shared = [(change.before, change.after) for change in changes if change.before and change.after]
+    margins: dict[str, Paired | None] = {}
+    for name, column in (("style", "style_margin"), ("semantic", "sem_margin")):
+        pairs = [(getattr(a, column), getattr(b, column)) for a, b in shared]
+        pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
+        values = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+        settings: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
+        margins[name] = paired(values[:, 0], values[:, 1], **settings) if pairs else None
+    return BuildComparison(tuple(changes), measures(first.values()), measures(second.values()), margins)
+
+
+@dataclass(frozen=True)
+class TaskComparison:
+    """Two methods over the same tasks.
+
+    Attributes:
+        measure: what is compared.
+        tasks: the tasks that both have a number for, with the two numbers.
+        only_first, only_second: tasks without a partner; they are left out.
+        result: the paired comparison, second minus first.
+    """
+
+    measure: str
+    tasks: Mapping[str, tuple[float, float]]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    result: Paired
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary that JSON can hold."""
+        return {
+            "measure": self.measure,
+            "tasks": {name: list(values) for name, values in self.tasks.items()},
+            "only_first": list(self.only_first),
+            "only_second": list(self.only_second),
+            "result": self.result.to_dict(),
+        }
+
+
+def compare_methods(
+    first: Iterable[Row],
+    second: Iterable[Row],
+    measure: str = "pass_both",
+    by: str = "group",
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> TaskComparison:
+    """Compare a measure of two methods over tasks, paired.
+
+    Args:
+        first, second: result rows of each method.
+        measure: one of `MEASURES`.
+        by: the column that names the task.
+        level, resamples, seed: of the interval.
+
+    Raises:
+        UsageError: an unknown measure or column, or no task in common.
+    """
+    values = [_by_group(rows, measure, by) for rows in (first, second)]
+    shared = [task for task in values[0] if task in values[1]]
+    if not shared:
+        raise UsageError(f"the two have no {by} in common: {_some(values[0])} against {_some(values[1])}")
+    tasks = {task: (values[0][task], values[1][task]) for task in shared}
+    numbers = np.array(list(tasks.values()), dtype=np.float64)
+    return TaskComparison(
+        measure,
+        tasks,
+        only_first=tuple(task for task in values[0] if task not in tasks),
+        only_second=tuple(task for task in values[1] if task not in tasks),
+        result=paired(numbers[:, 0], numbers[:, 1], level=level, resamples=resamples, seed=seed),
+    )
+
+
+def compare_orders(
+    first: Iterable[Row], second: Iterable[Row], measure: str = "pass_both", by: str = "group"
+) -> RankAgreement:
+    """Do two encoders (two judges) order the same groups (models) alike?
+
+    Args:
+        first, second: result rows of the same assets under each encoder.
+        measure: one of `MEASURES`.
+        by: the column that names the group.
+
+    Raises:
+        UsageError: an unknown measure or column, or no group in common.
+    """
+    values = [_by_group(rows, measure, by) for rows in (first, second)]
+    shared = [name for name in values[0] if name in values[1]]
+    if not shared:
+        raise UsageError(f"the two have no {by} in common: {_some(values[0])} against {_some(values[1])}")
+    return rank_agreement([values[0][name] for name in shared], [values[1][name] for name in shared], shared)
+
+
+def write_page(
+    comparison: BuildComparison, path: str | os.PathLike[str], title: str = "Two builds", limit: int = 500
+) -> None:
+    """Write a comparison as one HTML file that needs nothing else, with the pictures of what changed.
+
+    Args:
+        comparison: from `compare_builds`.
+        path: the file.
+        title: its heading.
+        limit: how many assets are shown; what is beyond is counted.
+    """
+    from jinja2 import Environment, PackageLoader
+
+    shown = [change for change in comparison.changes if change.kind != "same"]
+    names = dict.fromkeys([*comparison.before, *comparison.after])
+    page = Environment(loader=PackageLoader("assetscore.studies"), autoescape=True).get_template("compare.html")
+    text = page.render(
+        title=title,
+        rates=[(name, comparison.before.get(name), comparison.after.get(name)) for name in names],
+        margins={name: value for name, value in comparison.margins.items() if value is not None},
+        counts={kind: len(comparison.of(kind)) for kind in ("changed", "gained", "lost", "same")},
+        changes=[(change, _picture(change.before), _picture(change.after)) for change in shown[:limit]],
+        left_out=max(0, len(shown) - limit),
+    )
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def _change(asset: str, before: Row | None, after: Row | None) -> Change:
+    if before is None or after is None:
+        return Change(asset, "gained" if before is None else "lost", (), before, after)
+    what = []
+    if before.status != after.status:
+        what.append(f"status: {before.status} -> {after.status}")
+    for name, column in _VERDICTS.items():
+        old, new = getattr(before, column), getattr(after, column)
+        if old != new:
+            what.append(f"{name}: {_WORDS[old]} -> {_WORDS[new]}")
+    if before.category != after.category:
+        what.append(f"category: {before.category} -> {after.category}")
+    scores = before.style_s, after.style_s
+    if None not in scores and abs(float(scores[0] or 0) - float(scores[1] or 0)) > _SAME:
+        what.append("picture")
+    return Change(asset, "changed" if what else "same", tuple(what), before, after)
+
+
+def _one_encoder(rows: Sequence[Row]) -> None:
+    used = dict.fromkeys(row.encoder for row in rows if row.encoder)
+    if len(used) > 1:
+        raise UsageError(f"scores of different encoders cannot be compared: {', '.join(used)}")
+
+
+def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
+    if measure not in MEASURES:
+        raise UsageError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
+    if by not in ("group", "category", "game", "asset_id"):
+        raise UsageError(f"by must be group, category, game or asset_id, got {by!r}")
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(getattr(row, by)), []).append(row)
+    values = {name: measures(members).get(measure, math.nan) for name, members in groups.items()}
+    return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _some(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in list(names)[:5]) or "none"
+
+
+def _picture(row: Row | None) -> Picture | None:
+    """The asset's picture, where its file can still be read."""
+    from ..images import load
+    from .pictures import picture_of
+
+    if row is None or not row.path:
+        return None
+    try:
+        return picture_of(load(row.path))
+    except ImageError:
+        return None
+
+
+def _no_nan(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in values.items()}

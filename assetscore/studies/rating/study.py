@@ -1,0 +1,140 @@
+"""What a study shows: the textures to rate and, for each category, a panel of the game's own art."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from ...errors import ImageError, ManifestError
+from ...images import Texture, load
+from ..pictures import Picture, picture_of
+from ..strict_csv import read_rows
+
+__all__ = ["Item", "Study", "read_study"]
+
+SUFFIXES = (".png", ".gif", ".webp", ".jpg", ".jpeg")
+PANEL_SIZE = 24
+"""Pictures of the game's own art beside each texture."""
+LARGE, SMALL = 256, 64
+"""Pixels to which the rated texture and a typical panel picture are enlarged."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One texture to rate. `request` is what was asked for, empty where nothing was."""
+
+    asset_id: str
+    category: str
+    request: str
+    picture: Picture = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study folder, read.
+
+    Attributes:
+        folder: where it lies; the answers go there too.
+        items: the textures to rate, by asset_id.
+        panels: for each category, pictures of the game's own art, the same for every rater.
+    """
+
+    folder: Path
+    items: dict[str, Item]
+    panels: dict[str, tuple[Picture, ...]] = field(repr=False)
+
+    def panel_factor(self, category: str) -> int:
+        """One enlargement for a whole panel, so that its pictures keep their sizes relative to each other."""
+        panel = self.panels[category]
+        side = float(np.median([max(picture.width, picture.height) for picture in panel]))
+        return max(1, int(SMALL // max(side, 1)))
+
+
+def read_study(folder: str | os.PathLike[str], references: str | os.PathLike[str] | None = None) -> Study:
+    """Read a study folder.
+
+    Either `FOLDER/manifest.csv` names the textures (columns path and category; request and asset_id where wanted; paths
+    lie inside the folder), or they lie in `FOLDER/textures/CATEGORY/`. The game's own art lies in
+    `FOLDER/references/CATEGORY/`, or in `references/CATEGORY/` of another folder.
+
+    Args:
+        folder: the study.
+        references: a folder with one folder of the game's art a category, instead of `FOLDER/references`.
+
+    Raises:
+        ManifestError: the manifest is wrong (its line is named), there is no texture, two textures share an id, a
+            texture cannot be read, or a category has no art to show beside it.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise ManifestError(f"{root}: there is no such study folder")
+    manifest = root / "manifest.csv"
+    entries = list(_listed(manifest, root) if manifest.is_file() else _found(root / "textures"))
+    if not entries:
+        raise ManifestError(f"{root}: nothing to rate: neither manifest.csv nor textures/CATEGORY/ names a texture")
+    items: dict[str, Item] = {}
+    for where, path, category, request, asset_id in entries:
+        if asset_id in items:
+            raise ManifestError(f"{where}: asset_id {asset_id!r} is there twice")
+        try:
+            items[asset_id] = Item(asset_id, category, request, picture_of(load(path)))
+        except ImageError as error:
+            raise ManifestError(f"{where}: this texture cannot be shown: {error}") from error
+    art = Path(references) if references is not None else root / "references"
+    panels = {category: _panel(art, category) for category in sorted({item.category for item in items.values()})}
+    return Study(root, items, panels)
+
+
+Entry = tuple[str, Path, str, str, str]
+
+
+def _listed(manifest: Path, root: Path) -> Iterable[Entry]:
+    for line, cells in read_rows(str(manifest), ("path", "category")):
+        where = f"{manifest}, line {line}"
+        path, category = PurePosixPath(cells["path"].replace("\\", "/")), cells["category"]
+        if not path.parts or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            raise ManifestError(f"{where}: path must lie inside the study folder, got {cells['path'][:80]!r}")
+        if not _is_name(category):
+            raise ManifestError(f"{where}: category must be a plain folder name, got {category[:60]!r}")
+        asset_id = cells.get("asset_id") or cells["path"]  # as in the results of a batch over this manifest
+        yield where, root / path, category, cells.get("request", ""), asset_id
+
+
+def _found(textures: Path) -> Iterable[Entry]:
+    for path in _pictures(textures, depth=2):
+        asset_id = path.relative_to(textures).as_posix()
+        yield str(path), path, path.parent.name, "", asset_id
+
+
+def _pictures(folder: Path, depth: int) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.glob("/".join("*" * depth)) if path.suffix.lower() in SUFFIXES)
+
+
+def _is_name(category: str) -> bool:
+    return bool(category) and category not in (".", "..") and not set(category) & set("/\\:\0")
+
+
+def _panel(art: Path, category: str) -> tuple[Picture, ...]:
+    textures: dict[str, Texture] = {}
+    for path in _pictures(art / category, depth=1):
+        try:
+            texture = load(path)
+        except ImageError as error:
+            raise ManifestError(f"{path}: this reference cannot be shown: {error}") from error
+        if not texture.is_empty:
+            textures.setdefault(texture.content_hash, texture)
+    if not textures:
+        raise ManifestError(
+            f"{art / category}: raters need the game's own art of category {category!r} beside the textures; "
+            "put pictures there, or name another folder with --references"
+        )
+    # by content, not by name: the choice is random to the eye and the same on every machine
+    chosen = sorted(textures, key=lambda digest: hashlib.sha256(digest.encode()).digest())[:PANEL_SIZE]
+    return tuple(picture_of(textures[digest]) for digest in chosen)

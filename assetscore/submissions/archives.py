@@ -1,0 +1,236 @@
+"""Zips, jars and resource packs as trees of files, checked when they are opened and never unpacked to disk.
+
+What a stranger's archive claims is checked before it is believed: the number of entries before they are read, names
+before they are listed, sizes before and while they are decompressed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from typing import BinaryIO
+
+from ..errors import ArchiveError, ImageError, MissingImageError, UnreadableImageError, UnsupportedTypeError, UsageError
+from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
+
+__all__ = ["ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
+
+MAX_DIRECTORY = 64 * 1024 * 1024
+"""Bytes. A hundred thousand entries of ordinary names take a tenth of it."""
+_DIRECTORY_ENTRY = struct.Struct("<4s24xHHH")
+
+
+class ZipTree(Tree):
+    """A zip, jar or resource pack, checked when it is opened.
+
+    Args:
+        source: a path, or the bytes of an archive inside another.
+        limits: what it may ask.
+        label: for messages, where `source` is bytes.
+        outer: the archive that it lies in; their files share one total.
+
+    Raises:
+        ArchiveError: no zip, damaged, encrypted, or hostile: names that leave the archive, links, too many entries,
+            too much or too highly compressed content, too deeply nested.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | bytes,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        label: str | None = None,
+        outer: ZipTree | None = None,
+    ) -> None:
+        self.limits = limits
+        self.depth: int = 0 if outer is None else outer.depth + 1
+        self._spent: int = 0 if outer is None else outer._spent
+        if isinstance(source, bytes):
+            self.label = label or "the given bytes"
+            file: BinaryIO = io.BytesIO(source)
+        else:
+            self.label = label or os.fspath(source)
+            try:
+                file = open(source, "rb")  # noqa: SIM115 - closed by close()
+            except OSError as error:
+                raise ArchiveError(f"{self.label}: {error.strerror}") from error
+        try:
+            if self.depth > limits.depth:
+                raise ArchiveError(f"{self.label}: archives nested more than {limits.depth} deep")
+            _count_entries(file, self.label, limits.entries)
+            self._entries = dict(self._checked(zipfile.ZipFile(file)))
+            self._spent += sum(info.file_size for info in self._entries.values())
+            if outer is not None:
+                outer._spent = self._spent
+            if self._spent > limits.total_bytes:
+                raise ArchiveError(f"{self.label}: declares {self._spent} bytes, at most {limits.total_bytes} are read")
+        except ArchiveError:
+            file.close()
+            raise
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, struct.error) as error:
+            file.close()
+            raise ArchiveError(f"{self.label}: no readable zip: {error}") from error
+
+    def _checked(self, archive: zipfile.ZipFile) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+        self._zip = archive
+        unpacked = packed = 0
+        for info in archive.infolist():
+            name = safe_name(info.filename, self.label)
+            if info.create_system == 3 and stat.S_ISLNK(info.external_attr >> 16):
+                raise ArchiveError(f"{self.label}: {name!r} is a link; archives with links are not read")
+            unpacked += info.file_size
+            packed += info.compress_size
+            if not name.endswith("/"):
+                yield name, info
+        if unpacked > self.limits.ratio_from and unpacked > self.limits.ratio * packed:
+            raise ArchiveError(
+                f"{self.label}: {packed} bytes declare to unpack to {unpacked}, more than {self.limits.ratio} to 1"
+            )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._entries))
+
+    def read(self, name: str) -> bytes:
+        info = self._entries.get(name)
+        if info is None:
+            raise MissingImageError(f"{self.label}: has no file {name}")
+        if info.flag_bits & 1:
+            raise UnreadableImageError(f"{self.label}: {name} is encrypted")
+        if info.file_size > self.limits.entry_bytes:
+            raise UnreadableImageError(
+                f"{self.label}: {name} declares {info.file_size} bytes, at most {self.limits.entry_bytes} are read"
+            )
+        try:
+            with self._zip.open(info) as file:
+                content = file.read(info.file_size + 1)
+        except Exception as error:  # zipfile and zlib raise a dozen types on damaged entries
+            raise UnreadableImageError(f"{self.label}: {name} is damaged: {error}") from error
+        if len(content) != info.file_size:
+            raise UnreadableImageError(f"{self.label}: {name} declares {info.file_size} bytes, {len(content)} came")
+        return content
+
+    def close(self) -> None:
+        self._zip.close()
+
+
+def open_tree(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Tree:
+    """The folder or zip at `path` as a Tree; what a file is, its content decides.
+
+    Raises:
+        UnsupportedTypeError: `path` is no path.
+        UsageError: there is nothing at `path`.
+        ArchiveError: a file that is no zip, or a hostile one.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise UnsupportedTypeError(f"path must be the path of a folder or an archive, got {type(path).__name__}")
+    text = os.fspath(path)
+    try:
+        mode = os.stat(text).st_mode
+    except (OSError, ValueError) as error:
+        raise UsageError(f"path: nothing to read at {text}: {getattr(error, 'strerror', None) or error}") from error
+    if stat.S_ISDIR(mode):
+        return FolderTree(text, limits)
+    if not stat.S_ISREG(mode):
+        raise ArchiveError(f"{text}: is neither a folder nor a regular file")
+    return ZipTree(text, limits)
+
+
+def open_nested(tree: Tree, name: str) -> ZipTree:
+    """The archive `name` of a tree as a tree of its own.
+
+    Raises:
+        ArchiveError: it is none, damaged, hostile or too deeply nested.
+    """
+    try:
+        if isinstance(tree, FolderTree):
+            return ZipTree(tree.inside(name), tree.limits)
+        outer = tree if isinstance(tree, ZipTree) else None
+        return ZipTree(tree.read(name), tree.limits, label=f"{tree.label}!{name}", outer=outer)
+    except ImageError as error:
+        raise ArchiveError(str(error)) from error
+
+
+def safe_name(name: str, label: str) -> str:
+    """A name from an archive with forward slashes, or an ArchiveError where it could point outside.
+
+    >>> safe_name("textures\\\\item\\\\ruby.png", "pack.zip")
+    'textures/item/ruby.png'
+    >>> safe_name("../ruby.png", "pack.zip")
+    Traceback (most recent call last):
+        ...
+    assetscore.errors.ArchiveError: pack.zip: the name '../ruby.png' leads out of the archive
+    """
+    slashed = name.replace("\\", "/")
+    if slashed.startswith("/") or slashed[1:2] == ":" or "\0" in name or ".." in slashed.split("/"):
+        raise ArchiveError(f"{label}: the name {name[:200]!r} leads out of the archive")
+    if len(slashed) > 1024:
+        raise ArchiveError(f"{label}: a name of {len(slashed)} characters, at most 1024 are allowed: {name[:60]!r}...")
+    while slashed.startswith("./"):
+        slashed = slashed[2:]
+    return slashed
+
+
+def is_archive_name(name: str) -> bool:
+    """Does the name say zip or jar?"""
+    return name.lower().endswith((".jar", ".zip"))
+
+
+def inflate(data: bytes, size: int, label: str) -> bytes:
+    """Raw DEFLATE of exactly `size` bytes unpacked; never decompresses further than that.
+
+    Raises:
+        UnreadableImageError: damaged, or of another size than declared.
+    """
+    stream = zlib.decompressobj(-15)
+    try:
+        content = stream.decompress(data, size + 1)
+    except zlib.error as error:
+        raise UnreadableImageError(f"{label}: damaged DEFLATE data: {error}") from error
+    if len(content) != size:
+        more = "more" if len(content) > size else str(len(content))
+        raise UnreadableImageError(f"{label}: declares {size} bytes unpacked, {more} came")
+    return content
+
+
+def _count_entries(file: BinaryIO, label: str, limit: int) -> None:
+    """Refuse a central directory of more than `limit` entries before an object is made for each.
+
+    Walks the directory's fixed-size heads (PKWARE's APPNOTE 4.3.12). The count that the archive states is not used: it
+    may lie.
+    """
+    size = file.seek(0, os.SEEK_END)
+    tail_start = max(0, size - 65_557)
+    file.seek(tail_start)
+    tail = file.read()
+    at = len(tail) - 22 if tail[-22:-18] == b"PK\x05\x06" else tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + 22 > len(tail):
+        raise ArchiveError(f"{label}: no zip archive (it has no end-of-directory record)")
+    (length,) = struct.unpack_from("<I", tail, at + 12)
+    end = tail_start + at
+    if at >= 76 and tail[at - 20 : at - 16] == b"PK\x06\x07":  # zip64: the sizes are in a record of its own
+        if tail[at - 76 : at - 72] != b"PK\x06\x06":
+            raise ArchiveError(f"{label}: damaged zip64: no end-of-directory record before its locator")
+        (length,) = struct.unpack_from("<Q", tail, at - 76 + 40)
+        end -= 76
+    if length > end:
+        raise ArchiveError(f"{label}: damaged zip: its directory is larger than the file")
+    if length > MAX_DIRECTORY:
+        raise ArchiveError(f"{label}: a directory of {length} bytes, at most {MAX_DIRECTORY} are read")
+    file.seek(end - length)
+    directory = file.read(length)
+    position = count = 0
+    while position + 46 <= length:
+        signature, name, extra, comment = _DIRECTORY_ENTRY.unpack_from(directory, position)
+        if signature != b"PK\x01\x02":
+            raise ArchiveError(f"{label}: damaged zip: no directory entry at byte {end - length + position}")
+        position += 46 + name + extra + comment
+        count += 1
+        if count > limit:
+            raise ArchiveError(f"{label}: more than {limit} entries")

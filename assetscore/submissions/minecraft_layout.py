@@ -1,0 +1,147 @@
+"""Where a Minecraft project keeps its assets: source roots, namespaces, packs and jars inside folders and jars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from ..errors import ArchiveError
+from .archives import is_archive_name, open_nested
+from .trees import Tree
+
+__all__ = ["Container", "Resource", "containers", "resources"]
+
+KINDS = frozenset({"textures", "models", "blockstates", "items"})
+_SOURCE_ROOTS = "resources generated main src res client common xplat fabric forge neoforge quilt"
+SOURCE_ROOTS = frozenset(_SOURCE_ROOTS.split())
+"""What the folder that holds "assets" is called in source trees. Art under other folders is not built into the mod."""
+_NOT_SHIPPED = "build out bin run runs target test tests testmod gametest resourcepacks datapacks"
+NOT_SHIPPED = frozenset(_NOT_SHIPPED.split())
+"""Folders that are built, tried or offered beside a mod; packs inside it redraw its names and are not its own art."""
+JAR_FOLDERS = ("META-INF/jarjar/", "META-INF/jars/")
+
+
+@dataclass(frozen=True)
+class Container:
+    """One mod or pack.
+
+    Attributes:
+        tree: its files.
+        prefix: the folder inside `tree` that it lies in, with a slash behind it; empty for all of it.
+        group: what it is called among several.
+        several: is it one of a folder of them, so that ids need its name in front?
+    """
+
+    tree: Tree
+    prefix: str = ""
+    group: str = ""
+    several: bool = False
+
+
+@dataclass
+class Resource:
+    """The files of a container by kind and id: ``"mod:item/ruby"`` to the file's name."""
+
+    textures: dict[str, str] = field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
+    definitions: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Blockstates and item definitions, by (kind, id)."""
+
+
+def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Container]:
+    """The mods and packs of a tree, outermost first.
+
+    Args:
+        tree: a source tree, an assets folder, an opened jar or pack, or a folder of jars and packs.
+        opened: receives the archives that were opened, to be closed later.
+        notes: receives a line for each archive of a folder that cannot be read.
+    """
+    top_archives = [name for name in tree.names if is_archive_name(name) and name.count("/") <= 1]
+    packs = sorted({n.split("/")[0] for n in tree.names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
+    packs = [name for name in packs if f"{name}/pack.mcmeta" in tree]
+    own = bool(_roots(tree.names)) or not (top_archives or packs)
+    if own:
+        yield Container(tree)
+        for name in tree.names:
+            if is_archive_name(name) and name.startswith(JAR_FOLDERS):
+                nested = open_nested(tree, name)
+                opened.append(nested)
+                yield from (Container(inner.tree, inner.prefix, name) for inner in containers(nested, opened, notes))
+        return
+    for name in packs:
+        yield Container(tree, f"{name}/", name, several=True)
+    for name in top_archives:
+        try:
+            nested = open_nested(tree, name)
+        except ArchiveError as error:
+            notes.append(f"passed over: {error}")
+            continue
+        opened.append(nested)
+        for inner in containers(nested, opened, notes):
+            group = name if not inner.group else f"{name}!{inner.group}"
+            yield Container(inner.tree, inner.prefix, group, several=True)
+
+
+def resources(container: Container) -> Resource:
+    """The textures, models, blockstates and item definitions of a container; the first of two equal ids holds."""
+    names = [name for name in container.tree.names if name.startswith(container.prefix)]
+    found = Resource()
+    for name, namespace, kind, rest in sorted(_placed(container, names), key=lambda place: _priority(place[0])):
+        stem, dot, extension = rest.rpartition(".")
+        if kind == "textures" and extension.lower() == "png" and dot:
+            # The game loads only lower-case names; what it cannot load keeps its extension, so that ids stay unique.
+            found.textures.setdefault(f"{namespace}:{stem if extension == 'png' else rest}", name)
+        elif extension == "json" and kind == "models":
+            found.models.setdefault(f"{namespace}:{stem}", name)
+        elif extension == "json" and kind in ("blockstates", "items"):
+            found.definitions.setdefault((kind, f"{namespace}:{stem}"), name)
+    return found
+
+
+def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+    """(file, namespace, kind, path below the kind) of each file that belongs to the container's assets."""
+    start = len(container.prefix)
+    inner = [name[start:] for name in names]
+    roots = _roots(inner)
+    found = False
+    for name, rest in zip(names, inner, strict=True):
+        place = _place(rest)
+        if place is not None and place[0] in roots:
+            found = True
+            yield name, *place[1:]
+    if found:
+        return
+    label = PurePosixPath(container.prefix or container.tree.label.replace("\\", "/")).name.lower()
+    for name, rest in zip(names, inner, strict=True):  # an assets folder itself, or one namespace of it
+        parts = rest.split("/")
+        if len(parts) > 2 and parts[1] in KINDS:
+            yield name, parts[0], parts[1], "/".join(parts[2:])
+        elif len(parts) > 1 and parts[0] in KINDS:
+            yield name, label, parts[0], "/".join(parts[1:])
+
+
+def _place(name: str) -> tuple[str, str, str, str] | None:
+    """(root, namespace, kind, path) of "<root>/assets/<namespace>/<kind>/<path>"."""
+    parts = name.split("/")
+    for at, part in enumerate(parts):
+        if part == "assets" and len(parts) > at + 3 and parts[at + 2] in KINDS:
+            return "/".join(parts[:at]), parts[at + 1], parts[at + 2], "/".join(parts[at + 3 :])
+    return None
+
+
+def _roots(names: Sequence[str]) -> frozenset[str]:
+    """The folders with an "assets" in them that the game gets to see."""
+    roots = {place[0] for name in names if "assets/" in name and (place := _place(name)) is not None}
+    shipped = {root for root in roots if _is_source_root(root)}
+    return frozenset(shipped)
+
+
+def _is_source_root(root: str) -> bool:
+    parts = root.lower().split("/")
+    return root == "" or (parts[-1] in SOURCE_ROOTS and not NOT_SHIPPED.intersection(parts))
+
+
+def _priority(name: str) -> tuple[bool, str]:
+    """Written by hand before generated, then by name."""
+    return "generated" in name.lower().split("/"), name

@@ -1,0 +1,173 @@
+"""AUROC, DeLong and the bootstrap, against scikit-learn, SciPy, brute force and the planted truth."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from assetscore.errors import UsageError
+from assetscore.studies.agreement import auroc, auroc_bootstrap, auroc_delong, compare_auroc
+from assetscore.studies.intervals import resample_counts
+
+
+def sample(seed, n=60, ties=True, shift=0.8):
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n) < 0.4).astype(int)
+    labels[:2] = (0, 1)
+    scores = rng.normal(size=n) + shift * labels
+    return (np.round(scores, 1) if ties else scores), labels
+
+
+def components(scores, labels):
+    """DeLong's structural components by two loops."""
+    up, down = scores[labels == 1], scores[labels == 0]
+    psi = np.array([[1.0 if x > y else 0.5 if x == y else 0.0 for y in down] for x in up])
+    return psi.mean(axis=1), psi.mean(axis=0)
+
+
+@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_scikit_learn_and_mann_whitney(seed, ties):
+    metrics = pytest.importorskip("sklearn.metrics")
+    scores, labels = sample(seed, ties=ties)
+    area = auroc(scores, labels)
+    assert area == pytest.approx(metrics.roc_auc_score(labels, scores), abs=1e-12)
+    u = stats.mannwhitneyu(scores[labels == 1], scores[labels == 0]).statistic
+    assert area == pytest.approx(u / (labels.sum() * (1 - labels).sum()), abs=1e-12)
+
+
+def test_ties_count_half():
+    assert auroc([1, 1, 1, 1], [0, 1, 0, 1]) == 0.5
+    assert auroc([1, 2, 2, 3], [0, 0, 1, 1]) == 0.875
+    assert auroc([3, 2, 1], [0, 1, 1]) == 0.0
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1], [0, 0, 0], []])
+def test_one_class_says_why_there_is_no_number(labels, caplog):
+    scores = [0.1, 0.2, 0.3][: len(labels)]
+    with caplog.at_level(logging.WARNING):
+        assert math.isnan(auroc(scores, labels))
+    assert "both classes are needed" in caplog.text
+    for estimate in (auroc_delong(scores, labels), auroc_bootstrap(scores, labels)):
+        assert math.isnan(estimate.value)
+        assert "both classes are needed" in estimate.reason
+    paired = compare_auroc(scores, scores, labels)
+    assert math.isnan(paired.p_value)
+    assert "both classes" in paired.difference.reason
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels"),
+    [([1.0, 2.0], [0, 2]), ([math.nan, 2.0], [0, 1]), ([1.0], [0, 1]), (["a", "b"], [0, 1]), ([[1.0, 2.0]], [[0, 1]])],
+)
+def test_wrong_use_is_named(scores, labels):
+    with pytest.raises(UsageError):
+        auroc(scores, labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_delong_equals_its_structural_components(seed):
+    scores, labels = sample(seed)
+    v10, v01 = components(scores, labels)
+    error = math.sqrt(v10.var(ddof=1) / len(v10) + v01.var(ddof=1) / len(v01))
+    estimate = auroc_delong(scores, labels, level=0.9)
+    assert estimate.value == pytest.approx(v10.mean())
+    assert estimate.high == pytest.approx(min(1.0, v10.mean() + stats.norm.ppf(0.95) * error))
+    assert estimate.low == pytest.approx(v10.mean() - stats.norm.ppf(0.95) * error)
+
+
+def test_delong_logit_stays_inside_and_contains_the_area():
+    scores, labels = sample(3, n=24, shift=2.5, ties=False)
+    estimate = auroc_delong(scores, labels, transform="logit")
+    assert 0.0 < estimate.low < estimate.value < estimate.high < 1.0
+
+
+def test_an_area_without_variance_has_no_interval():
+    estimate = auroc_delong([1, 2, 3, 4], [0, 0, 1, 1])
+    assert estimate.value == 1.0
+    assert math.isnan(estimate.low)
+    assert "variance is 0" in estimate.reason
+    estimate = auroc_delong([1, 2, 3], [0, 0, 1])
+    assert estimate.value == 1.0
+    assert "only one accepted" in estimate.reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_paired_delong_equals_its_components(seed):
+    first, labels = sample(seed)
+    second = np.round(first + np.random.default_rng(seed + 100).normal(size=len(first)), 1)
+    gap = [a - b for a, b in zip(components(first, labels), components(second, labels), strict=True)]
+    error = math.sqrt(gap[0].var(ddof=1) / len(gap[0]) + gap[1].var(ddof=1) / len(gap[1]))
+    result = compare_auroc(first, second, labels)
+    assert result.difference.value == pytest.approx(gap[0].mean())
+    assert result.z == pytest.approx(gap[0].mean() / error)
+    assert result.p_value == pytest.approx(2 * stats.norm.cdf(-abs(gap[0].mean() / error)))
+
+
+def test_the_same_scores_twice_say_why_there_is_no_test():
+    scores, labels = sample(0)
+    result = compare_auroc(scores, 2 * scores + 1, labels)
+    assert result.difference.value == 0.0
+    assert math.isnan(result.p_value)
+    assert "no variance" in result.difference.reason
+    assert (result.bootstrap.low, result.bootstrap.high) == (0.0, 0.0)
+
+
+def test_each_resample_equals_scikit_learn_on_its_assets():
+    metrics = pytest.importorskip("sklearn.metrics")
+    scores, labels = sample(5, n=40)
+    draws = []
+    for counts in resample_counts(40, 50, seed=7):
+        for row in counts.astype(int):
+            pick = np.repeat(np.arange(40), row)
+            draws.append(metrics.roc_auc_score(labels[pick], scores[pick]))
+    estimate = auroc_bootstrap(scores, labels, resamples=50, seed=7)
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+
+
+def test_resamples_without_a_class_are_counted():
+    estimate = auroc_bootstrap([0.1, 0.2, 0.3, 0.4], [0, 0, 0, 1], resamples=1000)
+    expected = 1000 * 0.75**4
+    assert estimate.skipped == pytest.approx(expected + 1000 * 0.25**4, abs=60)
+
+
+def test_clusters_widen_the_interval():
+    scores, labels = sample(2, n=40, ties=False)
+    tripled, names = np.repeat(scores, 3), np.repeat(np.arange(40), 3).tolist()
+    alone = auroc_bootstrap(tripled, np.repeat(labels, 3), resamples=3000)
+    together = auroc_bootstrap(tripled, np.repeat(labels, 3), resamples=3000, clusters=names)
+    once = auroc_bootstrap(scores, labels, resamples=3000)
+    assert together.high - together.low == pytest.approx(once.high - once.low, abs=0.02)
+    assert alone.high - alone.low < 0.75 * (together.high - together.low)
+
+
+@pytest.mark.parametrize("interval", ["delong", "logit", "bootstrap"])
+@pytest.mark.parametrize("shift", [0.6, 1.2])
+def test_a_planted_area_is_recovered(interval, shift):
+    """Two normal classes `shift` apart have the area Phi(shift / sqrt 2)."""
+    truth, covered = stats.norm.cdf(shift / math.sqrt(2)), 0
+    for seed in range(100):
+        rng = np.random.default_rng(1000 + seed)
+        labels = np.repeat([0, 1], 60)
+        scores = rng.normal(size=120) + shift * labels
+        if interval == "bootstrap":
+            estimate = auroc_bootstrap(scores, labels, resamples=1000, seed=seed)
+        else:
+            estimate = auroc_delong(scores, labels, transform="logit" if interval == "logit" else "none")
+        covered += estimate.low <= truth <= estimate.high
+    assert covered >= 90
+
+
+def test_paired_test_keeps_its_level_when_both_are_alike():
+    rejected = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat([0, 1], 40)
+        common = rng.normal(size=80) + labels
+        first, second = common + rng.normal(size=80), common + rng.normal(size=80)
+        rejected += compare_auroc(first, second, labels, resamples=1).p_value < 0.05
+    assert 2 <= rejected <= 22

@@ -1,0 +1,122 @@
+"""The votes file: what is read, and every bad file named with its line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from assetscore.errors import ManifestError
+from assetscore.studies.votes import Vote, read_votes, write_votes
+
+GOOD = "asset,rater,question,answer\nruby,ana,style,yes\nruby,ben,style,no\nruby,ana,object,unsure\n"
+
+
+def write(tmp_path, text, encoding="utf-8"):
+    path = tmp_path / "votes.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        GOOD.replace("\n", "\r\n"),
+        "\ufeff" + GOOD,
+        GOOD.rstrip("\n"),
+        GOOD.replace("asset,rater", "Asset, Rater").replace("yes", " YES "),
+        GOOD.replace("style", "fits").replace("object", "recognisable"),
+        GOOD.replace("object", "semantic").replace("\n", "\n\n"),
+        "note,answer,question,rater,asset\n,yes,style,ana,ruby\n,no,style,ben,ruby\nx,unsure,object,ana,ruby\n",
+        GOOD.replace("ruby", '"ruby"'),
+    ],
+    ids=["plain", "crlf", "bom", "no last newline", "case", "aliases", "blank lines", "columns", "quotes"],
+)
+def test_reads_what_spreadsheets_write(tmp_path, text):
+    votes = read_votes(write(tmp_path, text), known=["ruby", "opal"])
+    assert [(v.asset, v.rater, v.question, v.answer) for v in votes.votes] == [
+        ("ruby", "ana", "style", "yes"),
+        ("ruby", "ben", "style", "no"),
+        ("ruby", "ana", "object", "unsure"),
+    ]
+    assert (votes.assets, votes.raters, votes.questions) == (("ruby",), ("ana", "ben"), ("style", "object"))
+    np.testing.assert_array_equal(votes.matrix("style"), [[1.0], [0.0]])
+    np.testing.assert_array_equal(votes.matrix("object"), [[0.5], [np.nan]])
+
+
+HEAD = "asset,rater,question,answer\n"
+ROW = "ruby,ana,style,yes\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (HEAD + ROW + "opal,ana,style,yes\n", 3, "asset 'opal' is not among"),
+        (HEAD + ROW + "ruby,ben,style,maybe\n", 3, "yes, no or unsure, got 'maybe'"),
+        (HEAD + ROW + "ruby,ben,style,\n", 3, "yes, no or unsure"),
+        (HEAD + ROW + "ruby,ben,colour,yes\n", 3, "question must be one of"),
+        (HEAD + ROW + "\nruby,ana,fits,no\n", 4, "already, in line 2"),
+        (HEAD + ROW + ",ben,style,yes\n", 3, "asset is empty"),
+        (HEAD + "ruby,  ,style,yes\n", 2, "rater is empty"),
+        (HEAD + ROW + "ruby,ben,style\n", 3, "4 columns, but this one has 3"),
+        (HEAD + ROW + "ruby,ben,style,yes,no\n", 3, "4 columns, but this one has 5"),
+        ("asset,rater,answer\nruby,ana,yes\n", 1, "column 'question' is missing"),
+        ("asset,rater,rater,question,answer\n", 1, "column 'rater' is there twice"),
+        ("asset;rater;question;answer\nruby;ana;style;yes\n", 1, "separated by ',' only"),
+        ("ruby,ana,style,yes\n", 1, "column 'asset' is missing"),
+        (HEAD, 1, "no vote"),
+        ("", 1, "no vote"),
+        (HEAD + ROW + "x" * 10_000_000, 3, "at most 65536 bytes"),
+        ("x" * 10_000_000, 1, "at most 65536 bytes"),
+        (HEAD + ROW + '"ruby' + "\n" + "a,b\n" * 3, 6, "no CSV"),
+        (HEAD + ROW + 'ruby,"ben"x,style,yes\n', 3, "no CSV"),
+        ((HEAD + ROW).encode("utf-16"), 1, "UTF-16"),
+        ((HEAD + ROW).encode("utf-16-le"), 1, "NUL byte"),
+        (HEAD.encode() + b"ruby,ben\xe9,style,yes\n", 2, "byte 9 is no UTF-8"),
+        (HEAD.encode() + b"ruby,b\0en,style,yes\n", 2, "NUL byte"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 40 and "," not in value else None,
+)
+def test_bad_votes_name_the_file_and_the_line(tmp_path, text, line, says):
+    path = write(tmp_path, text)
+    with pytest.raises(ManifestError) as error:
+        read_votes(path, known=["ruby"])
+    message = str(error.value)
+    assert message.startswith(f"{path}, line {line}:"), message
+    assert says in message
+    assert len(message) < 500
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ManifestError, match=r"none\.csv"):
+        read_votes(tmp_path / "none.csv")
+
+
+def test_the_line_counts_quoted_line_breaks(tmp_path):
+    path = write(tmp_path, HEAD + '"ru\nby",ana,style,yes\nruby,ana,style,perhaps\n')
+    with pytest.raises(ManifestError, match="line 4: answer"):
+        read_votes(path)
+
+
+def test_written_votes_are_read_back(tmp_path):
+    votes = [Vote('a "quoted", id', "zoë", "style", "yes"), Vote("b\nc", "ana", "object", "unsure")]
+    path = tmp_path / "votes.csv"
+    write_votes(path, votes)
+    again = read_votes(path)
+    assert [(v.asset, v.rater, v.question, v.answer) for v in again.votes] == [
+        (v.asset, v.rater, v.question, v.answer) for v in votes
+    ]
+    assert [p.name for p in tmp_path.iterdir()] == ["votes.csv"]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path):
+    path = write(tmp_path, GOOD)
+
+    def votes():
+        yield Vote("a", "b", "style", "yes")
+        raise RuntimeError("power")
+
+    with pytest.raises(RuntimeError):
+        write_votes(path, votes())
+    assert path.read_text() == GOOD
+    assert [p.name for p in tmp_path.iterdir()] == ["votes.csv"]

@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import assetscore
+from assetscore import Profile, ReferenceSet, Scorer
+from assetscore.encoders.base import Encoder
+from assetscore.encoders.pixelstats import PixelStats
+from assetscore.errors import (
+    EmbeddingError,
+    ProfileCorruptError,
+    ProfileError,
+    ProfileMismatchError,
+    ProfileNotFoundError,
+    UnknownCategoryError,
+    UsageError,
+)
+from assetscore.images import enlarge
+from assetscore.store import data_folder, named_profiles
+
+from .conftest import Conditional, sprite
+
+
+@pytest.fixture
+def saved(profile: Profile, tmp_path: Path) -> Path:
+    profile.save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+class TestSaveAndLoad:
+    def test_round_trip(self, profile: Profile, saved: Path) -> None:
+        loaded = Profile.load(saved, Conditional())
+        assert loaded.fingerprint == profile.fingerprint
+        assert loaded.categories == profile.categories
+        assert loaded.config == profile.config
+        assert loaded.references.fingerprint == profile.references.fingerprint
+        for category in profile.categories:
+            for factor in ("art style", "object class", "a new one"):
+                np.testing.assert_array_equal(loaded.vectors(category, factor), profile.vectors(category, factor))
+                ours, theirs = loaded.calibration(category, factor), profile.calibration(category, factor)
+                np.testing.assert_array_equal(ours.top, theirs.top)
+                assert ours.threshold(0.15, 5) == theirs.threshold(0.15, 5)
+        before, after = Scorer(profile).score(sprite(999), "item"), Scorer(loaded).score(sprite(999), "item")
+        assert before.style == after.style
+        assert before.semantic == after.semantic
+
+    def test_pictures_are_kept_exactly(self, tmp_path: Path) -> None:
+        shapes = {"wide": (8, 300), "tall": (2500, 9), "tiny": (1, 2), "square": (40, 40)}
+        random = np.random.default_rng(0)
+        pictures = {name: random.integers(0, 256, (*shape, 4)).astype(np.uint8) for name, shape in shapes.items()}
+        pictures["doubled"] = enlarge(sprite(1), 2)
+        pictures["half clear"] = sprite(2) * np.array([1, 1, 1, 0.5])[None, None].astype(np.uint8)
+        pictures["half clear"][2, 2] = (9, 9, 9, 1)
+        refs = ReferenceSet.from_textures([(name, "item", pixels) for name, pixels in pictures.items()])
+        Profile.build(refs, PixelStats()).save(tmp_path / "p")
+        loaded = Profile.load(tmp_path / "p")
+        for reference in refs:
+            texture = loaded.texture(reference.id)
+            assert texture is not None
+            np.testing.assert_array_equal(texture.pixels, reference.texture.pixels)
+            assert texture.grid == reference.texture.grid
+        assert loaded.texture("nobody") is None
+
+    def test_no_pickle_and_nothing_else(self, saved: Path) -> None:
+        assert sorted(p.name for p in saved.iterdir()) == [
+            "atlas-0.png",
+            "profile.json",
+            "thresholds.json",
+            "vectors.safetensors",
+        ]
+        assert [p.name for p in saved.parent.iterdir()] == ["saved"]
+
+    def test_saved_twice_is_the_same_bytes(self, profile: Profile, saved: Path, tmp_path: Path) -> None:
+        profile.save(tmp_path / "again")
+        for file in saved.iterdir():
+            assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
+
+    def test_a_profile_is_replaced_and_anything_else_is_not(
+        self, profile: Profile, saved: Path, tmp_path: Path
+    ) -> None:
+        profile.save(saved)
+        Profile.load(saved)
+        other = tmp_path / "precious"
+        other.mkdir()
+        (other / "thesis.txt").write_text("years of work")
+        with pytest.raises(ProfileError, match="not overwritten"):
+            profile.save(other)
+        assert (other / "thesis.txt").exists()
+
+    def test_an_interrupted_write_leaves_the_old_one(
+        self, profile: Profile, saved: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise OSError("disk full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_bytes", fail)
+            with pytest.raises(OSError, match="disk full"):
+                profile.save(saved)
+        Profile.load(saved)
+        assert [p.name for p in saved.parent.iterdir()] == ["saved"]
+
+    def test_thresholds_are_readable(self, profile: Profile, saved: Path) -> None:
+        rows = json.loads((saved / "thresholds.json").read_text())
+        (row,) = [r for r in rows if (r["category"], r["factor"]) == ("item", "art style")]
+        assert row["tau"] == profile.calibration("item", "art style").threshold(0.15, 5)
+        assert (row["n"], row["m"], row["k"]) == (40, 6, 5)
+
+
+class TestDamage:
+    @pytest.mark.parametrize("name", ["vectors.safetensors", "thresholds.json", "atlas-0.png"])
+    @pytest.mark.parametrize("how", ["changed", "missing", "truncated", "lfs"])
+    def test_the_part_that_differs_is_named(self, saved: Path, name: str, how: str) -> None:
+        path = saved / name
+        content = path.read_bytes()
+        if how == "missing":
+            path.unlink()
+        elif how == "lfs":
+            path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+        else:
+            path.write_bytes(content[:-9] if how == "truncated" else content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(ProfileCorruptError, match=name) as caught:
+            Profile.load(saved)
+        assert ("LFS" in str(caught.value)) == (how == "lfs")
+
+    @pytest.mark.parametrize(
+        "content", ["", "{", "[]", "null", '{"schema": 99}', '{"schema": 1}', "[" * 50_000, '{"schema": 1, "files": 3}']
+    )
+    def test_profile_json(self, saved: Path, content: str) -> None:
+        (saved / "profile.json").write_text(content)
+        with pytest.raises(ProfileCorruptError):
+            Profile.load(saved)
+
+    @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", ".hidden"])
+    def test_no_path_leads_outside(self, saved: Path, name: str) -> None:
+        described = json.loads((saved / "profile.json").read_text())
+        described["files"][name] = "0" * 64
+        (saved / "profile.json").write_text(json.dumps(described))
+        with pytest.raises(ProfileCorruptError, match="outside"):
+            Profile.load(saved)
+
+    def test_every_value_of_the_wrong_kind(self, saved: Path) -> None:
+        described = json.loads((saved / "profile.json").read_text())
+        for key in described:
+            for value in (None, 7, "x", [], {}, [[1]], {"a": 1}):
+                if key in ("name", "library") or value == described[key]:
+                    continue
+                (saved / "profile.json").write_text(json.dumps({**described, key: value}))
+                with pytest.raises((ProfileCorruptError, UsageError)):
+                    Profile.load(saved).calibration("item", "art style")
+
+
+class TestNames:
+    def test_users_profiles_come_before_shipped_ones(self, profile: Profile) -> None:
+        shipped = Profile.load("dungeon-crawl")
+        assert len(shipped.references) > 1000
+        profile.save(data_folder() / "dungeon-crawl")
+        assert Profile.load("dungeon-crawl").references.fingerprint == profile.references.fingerprint
+        assert named_profiles()["dungeon-crawl"].parent == data_folder()
+
+    @pytest.mark.parametrize("name", ["nobody", "", ".", "..", "../dungeon-crawl", "a/b"])
+    def test_not_found(self, name: str) -> None:
+        with pytest.raises(ProfileNotFoundError, match="dungeon-crawl"):
+            Profile.load(name)
+
+
+class TestEncoders:
+    def test_another_encoder_is_an_error_that_names_both(self, saved: Path) -> None:
+        with pytest.raises(ProfileMismatchError, match=r"conditional-test/1.*pixelstats"):
+            Profile.load(saved, "pixelstats")
+
+    def test_loading_needs_no_encoder(self, saved: Path) -> None:
+        assert Profile.load(saved).calibration("item", "art style").n == 40
+
+    def test_vectors_must_be_of_unit_length(self, references: ReferenceSet) -> None:
+        class Long(PixelStats):
+            def condition(self, features, factors):  # type: ignore[no-untyped-def]
+                return dict.fromkeys(factors, features * 2)
+
+        with pytest.raises(EmbeddingError, match="unit"):
+            Profile.build(references, Long())
+
+    def test_references_without_an_embedding_are_left_out(self, references: ReferenceSet) -> None:
+        class Picky(PixelStats):
+            def features(self, images):  # type: ignore[no-untyped-def]
+                rows = super().features(images)
+                rows[[i % 7 == 0 for i in range(len(rows))]] = np.nan
+                return rows
+
+        built = Profile.build(references, Picky())
+        assert len(built.references) == len(references) - 9
+        assert len(built.references.skipped) == 9
+        assert built.calibration("item", "art style").n == built.categories["item"]
+
+    def test_a_one_stage_encoder_keeps_new_factors_in_the_cache(self, references: ReferenceSet, tmp_path: Path) -> None:
+        class OneStage(Encoder):
+            name, fingerprint, conditional = "one-stage", "one-stage/1", True
+
+            def __init__(self) -> None:
+                self.passes = 0
+
+            def embed(self, images, factors):  # type: ignore[no-untyped-def]
+                self.passes += len(images)
+                return Conditional().embed(images, factors)
+
+        first = OneStage()
+        built = Profile.build(references, first)
+        built.save(tmp_path / "p")
+        expected = built.vectors("item", "ruby sword")
+        second = OneStage()
+        loaded = Profile.load(tmp_path / "p", second)
+        np.testing.assert_array_equal(loaded.vectors("item", "ruby sword"), expected)
+        assert second.passes == 0
+        (file,) = (Path(os.environ["ASSETSCORE_HOME"]) / "cache" / "vectors").iterdir()
+        file.write_bytes(b"damaged")
+        np.testing.assert_array_equal(Profile.load(tmp_path / "p", second).vectors("item", "ruby sword"), expected)
+        assert second.passes == len(references.of("item"))
+
+    def test_lpips_metric(self, references: ReferenceSet) -> None:
+        class Distance(PixelStats):
+            name, fingerprint = "distance", "distance/1"
+            metric = "lpips"
+
+            def condition(self, features, factors):  # type: ignore[no-untyped-def]
+                return dict.fromkeys(factors, features * 3)
+
+        built = Profile.build(references, Distance())
+        vectors = built.vectors("item", "art style").astype(float)
+        distances = ((vectors[:, None] - vectors[None]) ** 2).sum(-1)
+        np.fill_diagonal(distances, np.inf)
+        expected = 1 - np.sort(distances, axis=1)[:, :5].mean(axis=1)
+        np.testing.assert_allclose(built.calibration("item", "art style").scores(5), expected, atol=1e-5)
+        asset = sprite(1234)
+        query = 3 * PixelStats().features([asset]).astype(float)[0]
+        S = 1 - np.sort(((vectors - query) ** 2).sum(-1))[:5].mean()
+        assert Scorer(built).score(asset, "item").style.similarity == pytest.approx(S, abs=1e-5)
+
+
+class TestFamilies:
+    def build(self, families: bool) -> Profile:
+        refs = [
+            assetscore.references.Reference(f"{i}", "item", assetscore.images.load(sprite(i // 4)), family=str(i // 4))
+            for i in range(80)
+        ]
+        # Variants of one drawing that differ in one pixel.
+        varied = []
+        for i, reference in enumerate(refs):
+            pixels = np.array(reference.texture.pixels)
+            pixels[0, i % 4] = (i, i, i, 255)
+            varied.append(
+                assetscore.references.Reference(
+                    reference.id, "item", assetscore.images.load(pixels), family=reference.family
+                )
+            )
+        return Profile.build(ReferenceSet.build(varied, "families"), PixelStats(), families=families)
+
+    def test_left_out_together(self) -> None:
+        together, apart = self.build(True), self.build(False)
+        assert together.calibration("item", "art style").n == 20
+        assert apart.calibration("item", "art style").n == 80
+        assert together.fingerprint != apart.fingerprint
+        # A family vouches for its own members, so leaving out one at a time sets the threshold too high.
+        high = apart.calibration("item", "art style").threshold(0.15, 1)
+        low = together.calibration("item", "art style").threshold(0.15, 1)
+        assert high is not None
+        assert low is not None
+        assert high > low
+
+
+def test_wrong_use(profile: Profile, references: ReferenceSet) -> None:
+    with pytest.raises(UnknownCategoryError, match="block, item"):
+        profile.calibration("gui", "art style")
+    for options in ({"k": 0}, {"alpha": 0.0}, {"rule": "x"}, {"factors": ()}, {"factors": [""]}):
+        with pytest.raises(UsageError):
+            Profile.build(references, PixelStats(), **options)  # type: ignore[arg-type]
+
+
+def test_many_requests_do_not_pile_up(references: ReferenceSet) -> None:
+    built = Profile.build(references, Conditional())
+    for i in range(100):
+        built.calibration("item", f"request {i}")
+    assert len(built._vectors) + len(built._calibrations) < 100
+    assert ("item", "art style") in built._vectors
+
+
+def test_a_copied_folder_works(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "elsewhere" / "copy")
+    assert Profile.load(tmp_path / "elsewhere" / "copy").name == "copy"
