@@ -42,8 +42,8 @@ class Block(nn.Module):
         self.residual = inputs == outputs and stride == 1
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x if self.expand is None else F.relu6(self.expand(x))
-        y = self.project(F.relu6(self.depth(y)))
+        y = x if self.expand is None else F.relu6(self.expand(x), inplace=True)
+        y = self.project(F.relu6(self.depth(y), inplace=True))
         return x + y if self.residual else y
 
 
@@ -95,7 +95,7 @@ class Trunk(nn.Module):
 
     def _early(self, x: Tensor, *masks: Tensor) -> tuple[Tensor, Tensor]:
         statistics = [_spread(x, masks[0])]
-        x = F.relu6(self.stem(x))
+        x = F.relu6(self.stem(x), inplace=True)
         statistics.append(_spread(x, masks[1]))
         for i in range(FROZEN_BLOCKS):
             x = self.blocks[i](x)

@@ -54,7 +54,7 @@ class Batch:
 class Sampler:
     """Draws batches from the training part of a corpus; everything follows from the seed and the step."""
 
-    def __init__(self, corpus: Corpus, seed: int = 0, groups: int = 20, half: int = 6) -> None:
+    def __init__(self, corpus: Corpus, seed: int = 0, groups: int = 14, half: int = 6) -> None:
         if not (corpus.split == "train").all():
             raise ValueError("only the training part of a corpus may be sampled")
         self.corpus, self.seed, self.groups, self.half = corpus, seed, groups, half

@@ -46,13 +46,13 @@ class Recipe:
 
     steps: int = 3000
     seed: int = 0
-    groups: int = 20
+    groups: int = 14
     rate: float = 2e-3
     trunk_rate: float = 6e-4
     decay: float = 0.05
     average: float = 0.998
     warmup: int = 100
-    phrases: int = 4096
+    phrases: int = 2048
 
 
 def pretrained() -> dict[str, Tensor]:
@@ -190,7 +190,7 @@ def train(
         corpus: rows whose split is not "train" are dropped.
         table: the text side.
         start: the trunk's weights to begin with; None for random ones.
-        checkpoint: where the raw state is kept, every 200 steps.
+        checkpoint: where the raw state is kept, every 50 steps.
     """
     run = Run(corpus.take(np.flatnonzero(corpus.split == "train")), table, recipe, start)
     if checkpoint is not None and checkpoint.exists():
@@ -207,7 +207,7 @@ def train(
                 words = " ".join(f"{name} {value / 50:.3f}" for name, value in sums.items())
                 _LOG.info("step %d of %d, %.0f s: %s", run.step, recipe.steps, time.monotonic() - began, words)
                 sums = {}
-            if checkpoint is not None and run.step % 200 == 0:
+            if checkpoint is not None and run.step % 50 == 0:
                 run.save(checkpoint)
     if checkpoint is not None:
         run.save(checkpoint)
