@@ -21,7 +21,7 @@ def _with(rgba: Pixels, colour: NDArray[np.floating]) -> Pixels:
     out = rgba.copy()
     out[..., :3] = np.rint(colour).clip(0, 255)
     out[out[..., 3] == 0] = 0
-    return out
+    return np.asarray(out, np.uint8)
 
 
 def _resize(rgba: Pixels, width: int, height: int, method: Image.Resampling) -> Pixels:
@@ -87,7 +87,7 @@ def half_pixel(rgba: Pixels, rng: np.random.Generator) -> Pixels:
     out = np.concatenate([total[..., :3] / np.maximum(total[..., 3:], 1e-9), total[..., 3:]], 2)
     out = np.rint(out).clip(0, 255).astype(np.uint8)
     out[out[..., 3] == 0] = 0
-    return out
+    return np.asarray(out, np.uint8)
 
 
 def exploded(rgba: Pixels, rng: np.random.Generator) -> Pixels:

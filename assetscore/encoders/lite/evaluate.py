@@ -41,7 +41,7 @@ class FrozenLite0(TwoStageEncoder):
 
         self.trunk = Trunk()
         self.trunk.load_state_dict(pretrained())
-        self.trunk = self.trunk.eval().requires_grad_(False).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.trunk = self.trunk.eval().requires_grad_(False).to(memory_format=torch.channels_last)
 
     def features(self, images: Sequence[Asset | Texture]) -> Vectors:
         import torch
@@ -131,7 +131,7 @@ def senses_table(encoder: Encoder, corpus: Corpus, count: int = 6000, seed: int 
         def near(
             factor: str, i: NDArray[np.intp], j: NDArray[np.intp], vectors: dict[str, Vectors] = vectors
         ) -> Vectors:
-            return np.einsum("nd,nd->n", vectors[factor][i], vectors[factor][j])
+            return np.asarray(np.einsum("nd,nd->n", vectors[factor][i], vectors[factor][j]))
 
         style = float((near(STYLE, a1, a2) > near(STYLE, a1, b1)).mean())
         thing = float((near(OBJECT, a1, b1) > near(OBJECT, a1, a2)).mean())

@@ -44,7 +44,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = x if self.expand is None else F.relu6(self.expand(x), inplace=True)
         y = self.project(F.relu6(self.depth(y), inplace=True))
-        return x + y if self.residual else y
+        out: Tensor = x + y if self.residual else y
+        return out
 
 
 class Trunk(nn.Module):
@@ -80,9 +81,7 @@ class Trunk(nn.Module):
             masks.append(_halve(masks[-1]))
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.stem.weight.requires_grad):
             # Small pieces through the early layers: their large maps then stay in the processor's cache.
-            parts = [
-                self._early(*piece) for piece in zip(x.split(16), *(mask.split(16) for mask in masks), strict=True)
-            ]
+            parts = [self._early(*piece) for piece in zip(*(torch.split(t, 16) for t in (x, *masks)), strict=True)]
             x = torch.cat([part[0] for part in parts])
             statistics = [torch.cat([part[1] for part in parts])]
         taps = []
@@ -121,6 +120,11 @@ class Outputs:
 
 class LiteNet(nn.Module):
     """Canvas and pixel statistics to the outputs of the heads."""
+
+    centre: Tensor
+    spread: Tensor
+    object_centre: Tensor
+    object_spread: Tensor
 
     def __init__(self, kinds: int = 14) -> None:
         super().__init__()

@@ -75,7 +75,7 @@ def canvases(
     base = np.arange(count, dtype=np.int32)[:, None, None] * (SIDE * SIDE)
     picked = source[base + index[0][:, :, None] * SIDE + index[1][:, None, :]]
     picked[~(inside[0][:, :, None] & inside[1][:, None, :])] = blank
-    return picked.view(np.uint8).reshape(count, SIDE, SIDE, 4)
+    return np.asarray(picked.view(np.uint8).reshape(count, SIDE, SIDE, 4), np.uint8)
 
 
 def statistics(slot: Slots, size: Sizes) -> NDArray[np.float32]:
@@ -105,10 +105,11 @@ def _statistics(slot: Slots, size: Sizes) -> NDArray[np.float32]:
     chroma = high - low
     columns: list[NDArray[np.floating]] = []
 
-    def histogram(values: NDArray[np.integer], where: NDArray[np.bool_], bins: int) -> NDArray[np.float64]:
+    def histogram(values: NDArray[np.integer], where: NDArray[np.bool_], bins: int) -> NDArray[np.int64]:
         flat = np.where(where, values, bins).reshape(count, -1).astype(np.int32)
         flat += np.arange(count, dtype=np.int32)[:, None] * (bins + 1)
-        return np.bincount(flat.reshape(-1), minlength=count * (bins + 1)).reshape(count, bins + 1)[:, :bins]
+        found = np.bincount(flat.reshape(-1), minlength=count * (bins + 1))
+        return np.asarray(found.reshape(count, bins + 1)[:, :bins], np.int64)
 
     def shares(values: NDArray[np.integer], where: NDArray[np.bool_], bins: int) -> None:
         found = histogram(values, where, bins)

