@@ -44,7 +44,7 @@ STYLE_PROMPTS = (
 class Recipe:
     """The numbers of a run."""
 
-    steps: int = 3000
+    steps: int = 1500
     seed: int = 0
     groups: int = 14
     rate: float = 2e-3
