@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .containers import MAX_PIXELS
 from .images import enlarge, load
 
 __all__ = ["Place", "pack", "unpack"]
 
 PAGE = 2048
 """Pixels a side. A page grows beyond it only for a single picture that does."""
+MAX_TOTAL = 2**29
+"""Pixels of all pictures together, 2 GiB: some thirty times what Terraria's 15,456 frames take."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ def unpack(pages: Sequence[bytes], places: Sequence[Sequence[int]]) -> list[NDAr
     """
     decoded = [load(page, name=f"atlas page {number}").pixels for number, page in enumerate(pages)]
     pictures = []
+    total = 0
     for values in places:
         place = Place(*(int(value) for value in values))
         height, width = decoded[place.page].shape[:2] if 0 <= place.page < len(decoded) else (0, 0)
@@ -73,8 +77,11 @@ def unpack(pages: Sequence[bytes], places: Sequence[Sequence[int]]) -> list[NDAr
             0 <= place.left <= place.left + place.width <= width
             and 0 <= place.top <= place.top + place.height <= height
         )
-        if not inside or place.width < 1 or place.height < 1 or not 1 <= place.grid <= 4096:
+        if not inside or place.width < 1 or place.height < 1 or place.grid < 1:
             raise ValueError(f"the atlas holds no picture at {place}")
+        total += place.width * place.height * place.grid**2
+        if place.width * place.height * place.grid**2 > MAX_PIXELS or total > MAX_TOTAL:
+            raise ValueError(f"the atlas' pictures are too large from {place} on")
         pictures.append(enlarge(_cut(decoded[place.page], place), place.grid))
     return pictures
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from .factors import check_factors
 from .references import IMAGE_SUFFIXES
 from .scorer import Item, Scorer
 from .table import ResultTable
+from .text import printable
 
-__all__ = ["find_assets", "read_manifest", "run", "walk_folder"]
+__all__ = ["find_assets", "manifest_lines", "read_manifest", "run", "walk_folder"]
+
+log = logging.getLogger(__name__)
 
 COLUMNS = ("path", "category", "request", "group", "asset_id")
 """What a manifest may say of an asset; path and category it must."""
@@ -68,10 +72,13 @@ def walk_folder(root: Path, categories: Iterable[str], group: str = "") -> list[
     """
     names = {name.lower(): name for name in categories}
     plurals = {f"{name.lower()}s": name for name in categories}
-    inside = root.resolve()
+    inside = Path(os.path.realpath(root))
     items = []
-    for folder, subfolders, files in os.walk(root):
+    for folder, subfolders, files in os.walk(root, onerror=_unreadable_folder):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in subfolders:
+            if os.path.islink(os.path.join(folder, name)):
+                log.warning("%s: a linked folder is not followed", os.path.join(folder, name))
         for file in sorted(files):
             if not file.lower().endswith(IMAGE_SUFFIXES):
                 continue
@@ -81,10 +88,14 @@ def walk_folder(root: Path, categories: Iterable[str], group: str = "") -> list[
             known = next((names.get(p) or plurals.get(p) for p in parts if p in names or p in plurals), None)
             category = known or (relative.parts[-2] if len(relative.parts) > 1 else "")
             asset: Any = path
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
                 asset = UnreadableImageError(f"{path}: a link that leads out of the folder")
-            items.append(Item(asset, category, asset_id=relative.as_posix(), path=str(path), group=group))
+            items.append(Item(asset, category, asset_id=printable(relative.as_posix()), path=str(path), group=group))
     return items
+
+
+def _unreadable_folder(error: OSError) -> None:
+    log.warning("%s: not read: %s", error.filename, error.strerror)
 
 
 def read_manifest(manifest: Path, group: str = "") -> list[Item]:
@@ -97,17 +108,16 @@ def read_manifest(manifest: Path, group: str = "") -> list[Item]:
         ManifestError: a column is missing, a value is no text, an asset_id comes twice, or a request is no usable
             text; the line is named.
     """
-    reader = _csv_lines if manifest.suffix.lower() == ".csv" else _json_lines
     items = []
     seen: dict[str, int] = {}
-    for line, record in reader(manifest):
+    for line, record in manifest_lines(manifest, COLUMNS[:2]):
         where = f"{manifest}, line {line}"
         values: dict[str, str] = {}
         for column in COLUMNS:
             value = record.get(column)
             if value is not None and not isinstance(value, str):
                 raise ManifestError(f"{where}: {column} must be text, got {value!r}")
-            values[column] = (value or "").strip()
+            values[column] = (value or "") if column == "path" else (value or "").strip()
         for column in ("path", "category"):
             if not values[column]:
                 raise ManifestError(f"{where}: {column} is missing")
@@ -137,11 +147,20 @@ def read_manifest(manifest: Path, group: str = "") -> list[Item]:
     return items
 
 
-def _csv_lines(manifest: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def manifest_lines(manifest: Path, required: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The lines of a CSV or JSON Lines manifest, each with its number.
+
+    Raises:
+        ManifestError: a CSV without a required column, or what is neither; the line is named.
+    """
+    return _csv_lines(manifest, required) if manifest.suffix.lower() == ".csv" else _json_lines(manifest)
+
+
+def _csv_lines(manifest: Path, required: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         with manifest.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            for column in ("path", "category"):
+            for column in required:
                 if column not in (reader.fieldnames or ()):
                     raise ManifestError(f"{manifest}: column {column!r} is missing; there are: {reader.fieldnames}")
             for record in reader:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import calibration
 from .calibration import Rule
 from .config import TOP
 from .errors import EmptyCategoryError
-from .neighbours import exclude_groups, knn_mean
+from .neighbours import Neighbours, exclude_groups, knn_mean
 
 __all__ = ["Calibration", "calibrate"]
 
@@ -32,6 +34,8 @@ class Calibration:
     factor: str
     top: NDArray[np.float64] = field(repr=False)
     groups: NDArray[np.int64] = field(repr=False)
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
+    """Thresholds and sorted scores already asked for."""
 
     @cached_property
     def n(self) -> int:
@@ -54,14 +58,21 @@ class Calibration:
 
     def threshold(self, alpha: float, k: int, rule: Rule = "conformal") -> float | None:
         """tau, or None where there are too few references for this alpha."""
-        scores = self.scores(k)
-        return calibration.threshold(scores, alpha, rule, groups=self.groups) if scores.size else None
+        key = (alpha, self.k_eff(k), rule)
+        if key not in self._known:
+            scores = self.scores(k)
+            self._known[key] = calibration.threshold(scores, alpha, rule, groups=self.groups) if scores.size else None
+        tau: float | None = self._known[key]
+        return tau
 
-    def p_value(self, similarity: float, k: int) -> float:
-        """The share of references that score no better, as a valid p-value."""
-        scores = self.scores(k)
-        groups = self.groups if scores.size else None
-        return float(calibration.p_values(scores, similarity, groups=groups))
+    def p_values(self, similarities: ArrayLike, k: int) -> NDArray[np.float64]:
+        """The share of references that score no better, as valid p-values; any shape."""
+        key = self.k_eff(k)
+        if key not in self._known:
+            scores = self.scores(k)
+            self._known[key] = calibration.PValues(scores, self.groups if scores.size else None)
+        p: NDArray[np.float64] = self._known[key](similarities)
+        return p
 
     def interval(self, alpha: float, k: int, confidence: float = 0.95) -> tuple[float, float]:
         """An order-statistic interval for the quantile that tau estimates."""
@@ -71,7 +82,14 @@ class Calibration:
 
 
 def calibrate(
-    category: str, factor: str, queries: NDArray[np.float32], rows: NDArray[np.float32], groups: NDArray[np.int64]
+    category: str,
+    factor: str,
+    queries: NDArray[np.float32],
+    rows: NDArray[np.float32],
+    groups: NDArray[np.int64],
+    *,
+    most: int = TOP,
+    rerank: Callable[[Neighbours], Neighbours] | None = None,
 ) -> Calibration:
     """Leave one group out: one exact search for the largest k serves every smaller one.
 
@@ -79,12 +97,16 @@ def calibrate(
         category, factor: for the result.
         queries, rows: (n, d) the references' vectors, as queries and as references (the same for cosine).
         groups: (n,) group of each.
+        most: similarities to keep.
+        rerank: puts what was found in another order, with other similarities.
     """
-    k = calibration.leave_one_out_k(TOP, groups)
+    k = calibration.leave_one_out_k(most, groups)
     if k == 0:
         return Calibration(category, factor, np.empty((len(rows), 0)), groups)
     try:
         found = knn_mean(queries, rows, k, exclude_groups(groups))
     except EmptyCategoryError as error:
         raise EmptyCategoryError(f"category {category!r}: {error}") from error
+    if rerank is not None:
+        found = rerank(found)
     return Calibration(category, factor, found.similarities, groups)

@@ -82,12 +82,21 @@ def p_values(scores: ArrayLike, values: ArrayLike, *, groups: ArrayLike | None =
     >>> p_values([0.5, 0.7, 0.8, 0.9], [0.4, 0.5, 0.75, 1.0]).tolist()
     [0.2, 0.4, 0.6, 1.0]
     """
-    ordered, weights, n = _weighted(scores, groups)
-    values = np.asarray(values, np.float64)
-    below = np.searchsorted(ordered, values, side="right")
-    summed = np.concatenate([[0.0], np.cumsum(weights)])[below]
-    p: NDArray[np.float64] = (1 + np.floor(summed + _TINY)) / (n + 1)
-    return np.where(np.isnan(values), np.nan, p)
+    return PValues(scores, groups)(values)
+
+
+class PValues:
+    """`p_values` of one set of leave-one-out scores, sorted once: call it with scores of assets."""
+
+    def __init__(self, scores: ArrayLike, groups: ArrayLike | None = None) -> None:
+        self._ordered, weights, self._n = _weighted(scores, groups)
+        self._summed = np.concatenate([[0.0], np.cumsum(weights)])
+
+    def __call__(self, values: ArrayLike) -> NDArray[np.float64]:
+        values = np.asarray(values, np.float64)
+        summed = self._summed[np.searchsorted(self._ordered, values, side="right")]
+        p: NDArray[np.float64] = (1 + np.floor(summed + _TINY)) / (self._n + 1)
+        return np.where(np.isnan(values), np.nan, p)
 
 
 def leave_one_out_k(k: int, groups: ArrayLike) -> int:
@@ -108,11 +117,11 @@ def threshold_interval(
     The number of n scores below the true quantile is binomial(n, alpha), which gives the two ranks whatever the
     scores' distribution. With groups, ranks are summed weights.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr  # scipy.stats takes seconds to import
 
     ordered, weights, n = _weighted(scores, groups)
-    low = binom.ppf((1 - confidence) / 2, n, float(_fraction(alpha)))
-    high = binom.ppf((1 + confidence) / 2, n, float(_fraction(alpha)))
+    below = bdtr(np.arange(n + 1), n, float(_fraction(alpha)))
+    low, high = np.searchsorted(below, [(1 - confidence) / 2, (1 + confidence) / 2])
     summed = np.cumsum(weights)
     return _at_weight(ordered, summed, int(low)), _at_weight(ordered, summed, int(high) + 1, missing=np.inf)
 

@@ -5,25 +5,38 @@ Exit codes of score and batch: 0 all pass, 1 something failed or could not be re
 
 from __future__ import annotations
 
-import json
+import io
 import logging
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .cli_batch import batch, output
+from .cli_common import (
+    AlphaOption,
+    JsonOption,
+    KOption,
+    ProfileOption,
+    RuleOption,
+    bar,
+    check_out,
+    exit_with,
+    load_scorer,
+    print_json,
+    remark,
+    stdout,
+)
 from .config import DEFAULT_ENCODER, DEFAULT_PROFILE, Config
 from .errors import AssetscoreError
+from .studies.cli import register
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from .profile import Profile
     from .results import Score
-    from .table import ResultTable
 
 app = typer.Typer(
     name="assetscore",
@@ -31,17 +44,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help starts in half the time
 )
 profile_app = typer.Typer(help="Build, show and list profiles: what assets are scored against.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
-
-ProfileOption = Annotated[str, typer.Option(help="A profile's name or folder.")]
-AlphaOption = Annotated[
-    float | None, typer.Option(help=f"Share of good assets that may be rejected [profile's; {Config.alpha}]")
-]
-KOption = Annotated[int | None, typer.Option(help=f"Nearest references to compare with [profile's; {Config.k}]")]
-RuleOption = Annotated[str | None, typer.Option(help="conformal (the guarantee) or linear (published tables)")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -56,57 +62,18 @@ def score(
     as_json: JsonOption = False,
 ) -> None:
     """Score image files against a profile."""
-    scorer = _scorer(profile, alpha, k, rule)
+    scorer = load_scorer(profile, alpha, k, rule)
+    if request and not scorer.profile.conditional:
+        remark(f"encoder {scorer.profile.encoder_name} ignores the request: style is checked alone")
     scores = scorer.score_many([(str(file), category, request) for file in files])
     if as_json:
-        _print_json([result.to_dict() for result in scores])
+        print_json([result.to_dict() for result in scores])
     else:
         _print_scores(scores)
-    _exit([result.passed for result in scores])
+    exit_with([result.passed for result in scores])
 
 
-@app.command()
-def batch(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(help="Folders with category subfolders, or CSV/JSONL manifests.", metavar="SOURCE..."),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for results.parquet, .csv, summary.csv, report.html.")
-    ] = None,
-    profile: ProfileOption = DEFAULT_PROFILE,
-    by: Annotated[str, typer.Option(help="Column that the summary groups by: group, category, game.")] = "group",
-    group: Annotated[
-        str | None, typer.Option(help="Name for the assets, such as a model's [the source's name]")
-    ] = None,
-    requests: Annotated[str | None, typer.Option(help='"ids": the words of each id are its request.')] = None,
-    format: Annotated[str, typer.Option(help="Summary on stdout: text, markdown, csv or latex.")] = "text",
-    alpha: AlphaOption = None,
-    k: KOption = None,
-    rule: RuleOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Score every texture of submissions and print the summary table."""
-    from dataclasses import replace
-
-    from .batch import find_assets, run
-    from .factors import words_of_id
-
-    if requests not in (None, "ids"):
-        raise typer.BadParameter(f"expected ids, got {requests!r}", param_hint="--requests")
-    scorer = _scorer(profile, alpha, k, rule)
-    items = []
-    for source in sources:
-        name = group if group is not None else source.resolve().stem
-        items += find_assets(source, scorer.profile.categories, name)
-    if requests == "ids":
-        items = [replace(item, request=item.request or words_of_id(item.asset_id) or None) for item in items]
-    if not items:
-        _fail(f"nothing to score: no image file in {', '.join(map(str, sources))}")
-    with _bar("Scoring", len(items)) as progress:
-        table = run(scorer, items, progress=progress)
-    _output(table, scorer.profile, out, by, format, as_json, title=f"{len(items)} assets")
-    _exit([row.both_pass for row in table])
+app.command()(batch)
 
 
 @app.command()
@@ -118,12 +85,13 @@ def demo(
     """Score the shipped demo submissions and write the report with pictures."""
     from .demo import run_demo
 
-    scorer = _scorer(profile, None, None, None)
-    with _bar("Scoring", None) as progress:
+    check_out(out)
+    scorer = load_scorer(profile, None, None, None)
+    with bar("Scoring", None) as progress:
         result = run_demo(scorer, progress)
-    _output(result.table, scorer.profile, out, "group", "text", as_json, "Demo submissions", extra=result.to_dict())
+    output(result.table, {"": scorer}, out, "group", "text", as_json, True, "Demo submissions", extra=result.to_dict())
     if not as_json:
-        console = _stdout()
+        console = stdout()
         console.print()
         for line in result.lines():
             console.print(line, highlight=False)
@@ -154,7 +122,7 @@ def encoders(as_json: JsonOption = False) -> None:
             }
         )
     if as_json:
-        return _print_json(rows)
+        return print_json(rows)
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -165,7 +133,7 @@ def encoders(as_json: JsonOption = False) -> None:
         installed = "yes" if row["installed"] else str(row["install"])
         conditional = "yes" if row["conditional"] else "no"
         table.add_row(name, conditional, str(row["licence"]), installed, str(row["size"]), str(row["summary"]))
-    _stdout().print(table)
+    stdout().print(table)
 
 
 @profile_app.command("build")
@@ -186,9 +154,9 @@ def profile_build(
 ) -> None:
     """Embed and calibrate a reference set, and save it as a profile."""
     from .factors import OBJECT, STYLE
+    from .folders import data_folder
     from .profile import Profile
     from .references import ReferenceSet
-    from .store import data_folder
 
     readers = {
         None: ReferenceSet.from_folder,
@@ -197,9 +165,13 @@ def profile_build(
     }
     if game not in readers:
         raise typer.BadParameter(f"expected minecraft or terraria, got {game!r}", param_hint="--game")
+    if name is not None and Path(name).name != name:
+        raise typer.BadParameter(f"a name cannot be a path, got {name!r}", param_hint="--name")
     refs = readers[game](references)
     name = name or refs.name
-    with _bar("Embedding", len(refs)) as progress:
+    if families and not any(reference.family for reference in refs):
+        remark("no families are known (column family of an index.csv): variants of one drawing vouch for each other")
+    with bar("Embedding", len(refs)) as progress:
         built = Profile.build(
             refs,
             encoder,
@@ -209,7 +181,7 @@ def profile_build(
             rule=rule,  # type: ignore[arg-type]  # Config checks it
             families=families,
             name=name,
-            progress=(lambda done, _: progress(done)) if progress else None,
+            progress=lambda done, _: progress(done),
         )
     target = out or data_folder() / name
     built.save(target)
@@ -222,55 +194,25 @@ def profile_show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a profile holds and the thresholds it sets."""
+    from .folders import find_profile
     from .profile import Profile
-    from .store import find
 
-    _show(Profile.load(profile), find(profile), as_json)
+    _show(Profile.load(profile), find_profile(profile), as_json)
 
 
 @profile_app.command("list")
 def profile_list(as_json: JsonOption = False) -> None:
     """List the profiles that can be loaded by name."""
-    from .store import named_profiles
+    from .folders import named_profiles
 
     found = {name: str(path) for name, path in named_profiles().items()}
     if as_json:
-        return _print_json(found)
+        return print_json(found)
     for name, path in found.items():
-        _stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
+        stdout().print(f"{name}  {path}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _scorer(profile: str, alpha: float | None, k: int | None, rule: str | None) -> Any:
-    from .scorer import Scorer
-
-    return Scorer.load(profile, alpha=alpha, k=k, rule=rule)  # type: ignore[arg-type]  # Config checks the rule
-
-
-def _output(
-    table: ResultTable,
-    profile: Profile,
-    out: Path | None,
-    by: str,
-    format: str,
-    as_json: bool,
-    title: str,
-    extra: dict[str, Any] | None = None,
-) -> None:
-    """The summary on stdout, and everything in the folder `out`."""
-    from .report import render, write_report
-    from .summary import summarise
-
-    summary = summarise(table, by, profile)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        table.write(out / "results.parquet")
-        table.write(out / "results.csv")
-        (out / "summary.csv").write_text(render(summary, "csv"), encoding="utf-8")
-        write_report(table, out / "report.html", profile=profile, title=title)
-    if as_json:
-        _print_json({"summary": [row.to_dict() for row in summary], "rows": table.to_dicts(), **(extra or {})})
-    else:
-        sys.stdout.write(render(summary, format).rstrip() + "\n")  # type: ignore[arg-type]
+register(app)
 
 
 def _show(profile: Profile, folder: Path, as_json: bool) -> None:
@@ -280,7 +222,7 @@ def _show(profile: Profile, folder: Path, as_json: bool) -> None:
     rows = thresholds(profile)
     row = leave_one_out_row(profile).to_dict()
     if as_json:
-        return _print_json(
+        return print_json(
             {
                 "name": profile.name,
                 "folder": str(folder),
@@ -296,7 +238,7 @@ def _show(profile: Profile, folder: Path, as_json: bool) -> None:
         )
     from rich.table import Table
 
-    console = _stdout()
+    console = stdout()
     console.print(f"{profile.name}  {folder}", highlight=False, soft_wrap=True, markup=False)
     console.print(f"encoder {profile.encoder_fingerprint}", highlight=False, soft_wrap=True, markup=False)
     refs = profile.references
@@ -355,49 +297,20 @@ def _print_scores(scores: Sequence[Score]) -> None:
                 Text(check.neighbours[0].reference if check.neighbours else "-"),
                 Text(reason if first else ""),
             )
-    _stdout().print(table)
-
-
-def _stdout() -> Console:
-    from rich.console import Console
-
-    # Piped output is not wrapped to a terminal's width.
-    return Console(width=None if sys.stdout.isatty() else 200)
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def _bar(label: str, total: int | None) -> Iterator[Any]:
-    """A progress bar on stderr; gives the function that is told how many are done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
-def _exit(verdicts: Sequence[bool | None]) -> None:
-    if not verdicts:
-        _fail("nothing to score")
-    if any(verdict is False for verdict in verdicts):
-        raise typer.Exit(1)
-
-
-def _fail(message: str) -> None:
-    sys.stderr.write(f"assetscore: {message}\n")
-    raise typer.Exit(2)
+    stdout().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; the library's errors become one line on stderr and exit code 2."""
     logging.basicConfig(level=logging.WARNING, format="assetscore: %(message)s", stream=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files are not always text
     try:
         app(list(arguments) if arguments is not None else None)
-    except AssetscoreError as error:
+    except (AssetscoreError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os._exit(1)  # who read stdout is gone
         sys.stderr.write(f"assetscore: {error}\n")
         sys.exit(2)
 

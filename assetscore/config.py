@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
@@ -42,11 +43,19 @@ class Config:
     def __post_init__(self) -> None:
         from .calibration import rank  # here, so that a command line's help needs no NumPy
 
+        if not isinstance(self.k, Integral) or isinstance(self.k, bool):
+            raise UsageError(f"k must be a whole number, got {self.k!r}")
+        if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool):
+            raise UsageError(f"alpha must be a number, got {self.alpha!r}")
+        object.__setattr__(self, "k", int(self.k))  # NumPy's numbers, too
+        object.__setattr__(self, "alpha", float(str(self.alpha)))
         rank(1, self.alpha)
-        if type(self.k) is not int or self.k < 1:
-            raise UsageError(f"k must be a whole number of at least 1, got {self.k!r}")
+        if not 1 <= self.k <= TOP:
+            raise UsageError(f"k must lie between 1 and {TOP}, got {self.k}")
         if self.rule not in ("conformal", "linear"):
             raise UsageError(f"rule must be conformal or linear, got {self.rule!r}")
+        if not isinstance(self.families, bool):
+            raise UsageError(f"families must be True or False, got {self.families!r}")
 
     def with_(self, **changes: Any) -> Config:
         """A copy with the given fields changed; None leaves a field as it is."""

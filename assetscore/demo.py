@@ -1,5 +1,5 @@
-"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are told
-apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
+"""The demo: shipped submissions, some by the references' own artists and some from other games, and how well they are
+told apart; beside it a judge that sees only the image's size, so that nobody has to believe that size did it.
 """
 
 from __future__ import annotations
@@ -7,21 +7,22 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from .batch import run
 from .errors import ReferenceSetError
+from .folders import shipped_folder
 from .images import Texture, load
 from .profile import Profile
 from .scorer import Item, Scorer
-from .store import shipped_folder
 from .studies.agreement import auroc
 from .table import ResultTable
 
 __all__ = ["DemoResult", "run_demo"]
 
-OWN, FOREIGN = "own art", "foreign art"
+OWN, FOREIGN, NEAR = "own art", "foreign art", "foreign art, near in style"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class DemoResult:
     size_auroc: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {"auroc": self.auroc, "size_only_auroc": self.size_auroc}
+        values = {"auroc": self.auroc, "size_only_auroc": self.size_auroc}
+        return {name: value if isfinite(value) else None for name, value in values.items()}
 
     def lines(self) -> list[str]:
         """For people."""
@@ -68,7 +70,7 @@ def demo_items(folder: Path) -> list[Item]:
                 request=row["object_words"] or None,
                 asset_id=row["file"],
                 path=str(folder / row["file"]),
-                group=OWN if row["expected"] == "pass" else FOREIGN,
+                group=OWN if row["expected"] == "pass" else NEAR if row["hard"] == "yes" else FOREIGN,
             )
             for row in csv.DictReader(file)
         ]

@@ -34,10 +34,10 @@ def check_factors(factors: Sequence[str]) -> tuple[str, ...]:
 def words_of_id(asset_id: str) -> str:
     """The words in an asset's id, as a request: the last part of its path, without ending and numbers.
 
-    >>> words_of_id("examplemod:item/ruby_sword"), words_of_id("Items/RubySword_2.png"), words_of_id("07.png")
-    ('ruby sword', 'ruby sword', '')
+    >>> words_of_id("examplemod:item/ruby_sword"), words_of_id("Items/SDMGBullet_2.png"), words_of_id("07.png")
+    ('ruby sword', 'sdmg bullet', '')
     """
-    name = re.split(r"[/\\:]", asset_id.rstrip("/\\"))[-1]
+    name = re.split(r"[/\\:!]", asset_id.rstrip("/\\"))[-1]
     name = re.sub(r"\.[A-Za-z]{2,5}$", "", name)
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
     return " ".join(re.findall(r"[^\W\d_]+", name)).lower()

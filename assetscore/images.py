@@ -12,19 +12,30 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .decode import decode, rgba_of_array, rgba_of_pil
-from .errors import ImageTooLargeError, MissingImageError, UnreadableImageError, UnsupportedTypeError
-from .frames import Box, frame_boxes
+from .decode import check_array, check_pil_mode, decode, rgba_of_array, rgba_of_pil, unsupported
+from .errors import ImageError, ImageTooLargeError, MissingImageError, UnreadableImageError, UnsupportedTypeError
+from .frames import MAX_MCMETA_BYTES, Box, frame_boxes
 
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["Asset", "Texture", "canvas", "composite", "enlarge", "load", "native_grid", "pad_square", "reduce_area"]
+__all__ = [
+    "Asset",
+    "Texture",
+    "canvas",
+    "check_asset",
+    "composite",
+    "enlarge",
+    "load",
+    "native_grid",
+    "pad_square",
+    "reduce_area",
+]
 
 Pixels: TypeAlias = NDArray[np.uint8]
 Asset: TypeAlias = "str | os.PathLike[str] | bytes | Image.Image | Pixels"
@@ -46,16 +57,25 @@ class Texture:
         grid: the integer factor by which the art is enlarged (2 for Terraria's 2 x 2 blocks), 1 where it is not.
         boxes: frames as (left, top, width, height) in `pixels`; empty where the picture is one frame.
         flags: remarks on the file, in words ("GIF data in a file named .png").
+        is_frame: cut out of a larger picture.
+
+    Raises:
+        UnsupportedTypeError: `pixels` is no such array.
     """
 
     pixels: Pixels = field(repr=False)
     grid: int = 1
     boxes: tuple[Box, ...] = ()
     flags: tuple[str, ...] = ()
+    is_frame: bool = False
+
+    def __post_init__(self) -> None:
+        _check_rgba(self.pixels)
 
     @classmethod
     def from_rgba(cls, pixels: Pixels, boxes: Sequence[Box] = (), flags: Sequence[str] = ()) -> Texture:
         """A Texture of straight-alpha (h, w, 4) uint8 pixels, made canonical; `boxes` cut it into frames."""
+        _check_rgba(pixels)
         pixels = np.ascontiguousarray(np.where(pixels[..., 3:] == 0, np.uint8(0), pixels))
         pixels.setflags(write=False)
         sides = {side for box in boxes for side in box[2:]} if boxes else set(pixels.shape[:2])
@@ -90,14 +110,14 @@ class Texture:
         distinct: dict[str, Texture] = {}
         for left, top, width, height in self.boxes:
             cut = self.pixels[top : top + height, left : left + width]
-            frame = Texture(cut, self.grid, (), self.flags)
+            frame = Texture(cut, self.grid, (), self.flags, is_frame=cut.shape != self.pixels.shape)
             distinct.setdefault(frame.content_hash, frame)
         return tuple(distinct.values())
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to see: no visible pixel, or a 1 x 1 placeholder."""
-        return self.pixels.shape[:2] == (1, 1) or not self.pixels[..., 3].any()
+        """Nothing to see: no visible pixel, or a 1 x 1 placeholder, which a frame of a larger picture never is."""
+        return (self.pixels.shape[:2] == (1, 1) and not self.is_frame) or not self.pixels[..., 3].any()
 
 
 def pixels_hash(pixels: Pixels) -> str:
@@ -116,12 +136,12 @@ def load(asset: Asset | Texture, *, name: str | None = None, mcmeta: bytes | Non
             or (h, w, 4). Animated GIF and WebP files give their first picture.
         name: the file's name, for remarks and messages, where `asset` is bytes.
         mcmeta: the content of the ".mcmeta" beside the image, which alone cuts Minecraft's strips into frames. For a
-            path it is read from "<path>.mcmeta" where that exists.
+            path it is read from "<path>.mcmeta" where that exists; one that cannot be used is a remark.
 
     Raises:
         MissingImageError: there is no such file.
         UnreadableImageError: the content is no readable image (empty, truncated, a text file ...).
-        ImageTooLargeError: more than 2**25 pixels or 64 MiB; found before anything is decoded.
+        ImageTooLargeError: more than 2**24 pixels or 64 MiB; found before anything is decoded.
         UnsupportedTypeError: `asset` is none of the above.
 
     >>> import numpy as np
@@ -133,34 +153,74 @@ def load(asset: Asset | Texture, *, name: str | None = None, mcmeta: bytes | Non
 
     if isinstance(asset, Texture):
         return asset
+    check_asset(asset)
+    flags: list[str] = []
     if isinstance(asset, (str, os.PathLike)):
         path = os.fspath(asset)
-        if not isinstance(path, str):
-            raise UnsupportedTypeError(f"a path must be text, got {path!r}")
         asset = read_file(path)
         name = path if name is None else name
-        if mcmeta is None and os.path.isfile(path + ".mcmeta"):
-            mcmeta = read_file(path + ".mcmeta")
-    if isinstance(asset, (bytes, bytearray, memoryview)):
-        pixels, flags = decode(bytes(asset), name or "the given bytes")
-    elif isinstance(asset, Image.Image):
-        pixels, flags = rgba_of_pil(asset, name or "the given image"), []
+        if mcmeta is None:
+            mcmeta, flags = _read_mcmeta(path + ".mcmeta")
+    if isinstance(asset, Image.Image):
+        pixels = rgba_of_pil(asset, name or "the given image")
     elif isinstance(asset, np.ndarray):
-        pixels, flags = rgba_of_array(asset), []
+        pixels = rgba_of_array(asset)
     else:
-        raise UnsupportedTypeError(
-            "asset must be a path, bytes, a PIL image or a uint8 array (h, w), (h, w, 3) or (h, w, 4), "
-            f"got {type(asset).__name__}"
-        )
+        pixels, found = decode(bytes(asset), name or "the given bytes")
+        flags = [*found, *flags]
     boxes: tuple[Box, ...] = ()
     if mcmeta is not None:
         boxes, remarks = frame_boxes(mcmeta, pixels.shape[1], pixels.shape[0])
+        shown = any(pixels[y : y + h, x : x + w, 3].any() for x, y, w, h in boxes)
+        if boxes and not shown and pixels[..., 3].any():  # nobody's choice of frames makes a picture "empty"
+            boxes, remarks = (), [*remarks, ".mcmeta ignored: the frames that it uses show nothing"]
         flags = [*flags, *remarks]
     return Texture.from_rgba(pixels, boxes, flags)
 
 
-def read_file(path: str) -> bytes:
-    """The bytes of a regular file of at most 64 MiB, or an ImageError that says why not."""
+def check_asset(asset: Any) -> None:
+    """Raise an UnsupportedTypeError where `load` would, whatever files and bytes hold: nothing is read or decoded."""
+    from PIL import Image
+
+    if isinstance(asset, np.ndarray):
+        check_array(asset)
+    elif isinstance(asset, Image.Image):
+        check_pil_mode(asset)
+    elif isinstance(asset, os.PathLike):
+        try:
+            path = os.fspath(asset)
+        except TypeError as error:
+            raise unsupported(f"{type(asset).__name__}: {error}") from error
+        if not isinstance(path, str):
+            raise unsupported(f"a path that is no text: {path!r}")
+    elif isinstance(asset, memoryview):
+        try:
+            asset.nbytes  # noqa: B018
+        except ValueError as error:
+            raise unsupported(f"a memoryview: {error}") from error
+    elif not isinstance(asset, (str, bytes, bytearray, Texture)):
+        raise unsupported(type(asset).__name__)
+
+
+def _check_rgba(pixels: Any) -> None:
+    if not isinstance(pixels, np.ndarray):
+        raise UnsupportedTypeError(f"a Texture needs a uint8 array (h, w, 4), got {type(pixels).__name__}")
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 4 or 0 in pixels.shape:
+        raise UnsupportedTypeError(f"a Texture needs a uint8 array (h, w, 4), got {pixels.dtype} {pixels.shape}")
+
+
+def _read_mcmeta(path: str) -> tuple[bytes | None, list[str]]:
+    """What the file holds, None where there is none, and why it cannot be used."""
+    if not os.path.lexists(path):
+        return None, []
+    try:
+        return read_file(path, MAX_MCMETA_BYTES), []
+    except ImageError as error:
+        return None, [f".mcmeta ignored: {str(error).removeprefix(f'{path}: ')}"]
+
+
+def read_file(path: str, most: int = MAX_FILE_BYTES) -> bytes:
+    """The bytes of a regular file of at most `most` bytes (64 MiB), or an ImageError that says why not."""
     import stat
 
     try:
@@ -169,10 +229,10 @@ def read_file(path: str) -> bytes:
             raise UnreadableImageError(f"{path}: is a folder")
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableImageError(f"{path}: is not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise ImageTooLargeError(f"{path}: {status.st_size} bytes, at most {MAX_FILE_BYTES} are read")
+        if status.st_size > most:
+            raise ImageTooLargeError(f"{path}: {status.st_size} bytes, at most {most} are read")
         with open(path, "rb") as file:
-            return file.read(MAX_FILE_BYTES)
+            return file.read(most)
     except PermissionError as error:
         raise UnreadableImageError(f"{path}: {error.strerror or error}") from error
     except (OSError, ValueError) as error:  # not found, a loop of links, a name too long or with a NUL

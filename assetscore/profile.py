@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,21 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .calibrated import Calibration, calibrate
-from .calibration import Rule
-from .config import DEFAULT_ENCODER, Config
-from .embedding import checked, embed_references
+from .calibration import Rule, leave_one_out_k
+from .config import DEFAULT_ENCODER, TOP, Config
+from .embedding import checked, condition, embed_references
 from .encoders.base import Encoder, TwoStageEncoder, get_encoder
-from .errors import EmbeddingError, ProfileMismatchError, UnknownCategoryError, UsageError
+from .errors import EmbeddingError, ProfileMismatchError, ReferenceSetError, UnknownCategoryError, UsageError
 from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
-from .neighbours import lpips_rows
+from .neighbours import Neighbours, knn_mean, lpips_rows
 from .references import Reference, ReferenceSet
+from .vectors import cached_vectors
 
 __all__ = ["Profile"]
 
 log = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
+FEATURES, VECTORS, LEAVE_ONE_OUT = "features", "vectors", "leave one out"
+"""Kinds of saved tensors."""
 _MEMORY = 32
 """Requests whose vectors are kept in memory: each is a category's references under one factor."""
 
@@ -61,7 +65,6 @@ class Profile:
         meta: dict[str, Any] | None = None,
         features: dict[str, Vectors] | None = None,
         vectors: dict[tuple[str, str], Vectors] | None = None,
-        calibrations: dict[tuple[str, str], Calibration] | None = None,
     ) -> None:
         self.references = references
         self.config = config
@@ -78,8 +81,9 @@ class Profile:
         self._encoder = encoder
         self._features = features or {}
         self._vectors = vectors or {}
-        self._calibrations = calibrations or {}
+        self._calibrations: dict[tuple[str, str], Calibration] = {}
         self._lock = RLock()
+        self._making: dict[tuple[str, str], RLock] = {}
 
     @classmethod
     def build(
@@ -115,6 +119,10 @@ class Profile:
         factors = check_factors(factors)
         if not encoder.conditional:
             factors = factors[:1]
+        if 0 < encoder.rerank_top < config.k:
+            raise UsageError(
+                f"k = {config.k} needs an encoder that compares at least as many again, not {encoder.rerank_top}"
+            )
         parts, all_features = embed_references(encoder, [r.texture for r in references], factors, progress)
         bad = ~np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts.values()])
         if bad.any():
@@ -125,6 +133,8 @@ class Profile:
                 references=tuple(r for r in references if r.id not in dropped),
                 skipped=(*references.skipped, *((id, f"{encoder.name} gave nothing finite") for id in sorted(dropped))),
             )
+            if not references.references:
+                raise ReferenceSetError(f"{references.name}: {encoder.name} gave nothing finite for any reference")
             parts = {factor: part[~bad] for factor, part in parts.items()}
             all_features = None if all_features is None else all_features[~bad]
         features: dict[str, Vectors] = {}
@@ -160,6 +170,13 @@ class Profile:
                 f"profile {self.name!r} was built with encoder {self.encoder_fingerprint}, "
                 f"got encoder {encoder.fingerprint}: scores would mean nothing; build the profile again"
             )
+        for attribute in ("metric", "conditional"):
+            ours, theirs = getattr(self, attribute), getattr(encoder, attribute)
+            if ours != theirs:
+                raise ProfileMismatchError(
+                    f"profile {self.name!r} says {attribute} {ours!r} of encoder {encoder.fingerprint}, "
+                    f"which is {theirs!r}"
+                )
         self._encoder = encoder
 
     @property
@@ -208,7 +225,7 @@ class Profile:
 
     def check_category(self, category: str) -> str:
         """The category, or an UnknownCategoryError that names the known ones."""
-        if category not in self.categories:
+        if not isinstance(category, str) or category not in self.categories:
             raise UnknownCategoryError(
                 f"category {category!r} is not in profile {self.name!r}; known are: {', '.join(self.categories)}"
             )
@@ -227,26 +244,112 @@ class Profile:
         """
         self.check_category(category)
         key = (category, factor)
-        with self._lock:
+        with self._made_once(key):
             if key not in self._vectors:
-                _make_room(self._vectors, self.factors)
-                self._vectors[key] = self._embed_category(category, factor)
+                made = self._embed_category(category, factor)
+                with self._lock:
+                    _make_room(self._vectors, self.factors)
+                    self._vectors[key] = made
             return self._vectors[key]
 
     def calibration(self, category: str, factor: str) -> Calibration:
         """The leave-one-out similarities of a category under a factor, computed when first asked for."""
+        self.check_category(category)
         key = (category, factor)
-        with self._lock:
+        known = self._calibrations.get(key)
+        if known is not None:
+            return known
+        with self._made_once(key):
             if key not in self._calibrations:
-                vectors = self.vectors(category, factor)
-                _make_room(self._calibrations, self.factors)
-                queries, rows = self.search_rows(vectors, query=True), self.search_rows(vectors, query=False)
-                self._calibrations[key] = calibrate(category, factor, queries, rows, self.groups(category))
+                made = self._calibrate(category, factor)
+                with self._lock:
+                    _make_room(self._calibrations, self.factors)
+                    self._calibrations[key] = made
             return self._calibrations[key]
+
+    def nearest(self, category: str, factor: str, queries: Vectors, textures: Sequence[Texture], k: int) -> Neighbours:
+        """The k nearest references of pictures that are none, in the order of `by_category`.
+
+        Args:
+            queries: (q, d) vectors of the pictures under the factor.
+            textures: the q pictures, for an encoder that compares the nearest ones again, pair by pair.
+        """
+        rows = self.search_rows(self.vectors(category, factor), query=False)
+        found = knn_mean(self.search_rows(queries, query=True), rows, k)
+        rerank = self._reranker(category, factor, textures)
+        return found if rerank is None else rerank(found)
+
+    def _calibrate(self, category: str, factor: str) -> Calibration:
+        vectors = self.vectors(category, factor)
+        queries, rows = self.search_rows(vectors, query=True), self.search_rows(vectors, query=False)
+        rerank = self._reranker(category, factor, [reference.texture for reference in self.by_category[category]])
+        most = TOP if rerank is None else min(TOP, self.encoder.rerank_top)
+        return calibrate(category, factor, queries, rows, self.groups(category), most=most, rerank=rerank)
+
+    def _reranker(
+        self, category: str, factor: str, textures: Sequence[Texture]
+    ) -> Callable[[Neighbours], Neighbours] | None:
+        if self._encoder is None or not self._encoder.rerank_top:
+            return None
+        encoder = self._encoder
+
+        def rerank(found: Neighbours) -> Neighbours:
+            from .encoders.tpips_rerank import rerank_neighbours
+
+            candidates = [reference.texture for reference in self.by_category[category]]
+            ids, similarities = rerank_neighbours(encoder, textures, found.ids, candidates, factor)
+            return Neighbours(similarities.mean(axis=1), ids, similarities)
+
+        return rerank
+
+    @contextmanager
+    def _made_once(self, key: tuple[str, str]) -> Iterator[None]:
+        """Two threads never embed the same references; one that asks for other ones is not held up."""
+        with self._lock:
+            lock = self._making.setdefault(key, RLock())
+        with lock:
+            yield
 
     def search_rows(self, vectors: Vectors, *, query: bool) -> Vectors:
         """Rows whose inner product is the similarity under the encoder's metric."""
         return lpips_rows(vectors, query=query) if self.metric == "lpips" else vectors
+
+    def restore(self, tensors: dict[tuple[str, ...], NDArray[Any]]) -> None:
+        """Take over saved tensors, by (kind, category[, factor]) with the kinds of `saved`.
+
+        Raises:
+            ValueError: one is missing, or of another shape, type or content than this profile can have.
+            EmbeddingError: vectors are not of unit length.
+        """
+        for category, references in self.by_category.items():
+            n = len(references)
+            two_stage = (FEATURES, category) in tensors
+            if two_stage:
+                self._features[category] = _tensor(tensors, (FEATURES, category), np.float32, n)
+            for factor in self.factors:
+                if not two_stage:
+                    vectors = _tensor(tensors, (VECTORS, category, factor), np.float32, n)
+                    self._vectors[category, factor] = checked(self.encoder_name, self.metric, vectors, n)
+                groups = self.groups(category)
+                top = _tensor(tensors, (LEAVE_ONE_OUT, category, factor), np.float64, n)
+                most = leave_one_out_k(TOP, groups)
+                if not min(self.config.k, most) <= top.shape[1] <= most or (np.diff(top, axis=1) > 1e-9).any():
+                    raise ValueError(f"the leave-one-out similarities of {category!r} under {factor!r} are no ranking")
+                if self.metric == "cosine" and np.abs(top).max(initial=0) > 1.001:
+                    raise ValueError(f"the leave-one-out similarities of {category!r} under {factor!r} are no cosines")
+                self._calibrations[category, factor] = Calibration(category, factor, top, groups)
+
+    def saved(self) -> dict[tuple[str, ...], NDArray[Any]]:
+        """What `restore` takes: features, or vectors where there are none, and leave-one-out similarities."""
+        tensors: dict[tuple[str, ...], NDArray[Any]] = {}
+        for category in self.categories:
+            if category in self._features:
+                tensors[FEATURES, category] = self._features[category]
+            for factor in self.factors:
+                if category not in self._features:
+                    tensors[VECTORS, category, factor] = self.vectors(category, factor)
+                tensors[LEAVE_ONE_OUT, category, factor] = self.calibration(category, factor).top
+        return tensors
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write one folder; see `store.save`."""
@@ -269,18 +372,19 @@ class Profile:
         return f"<Profile {self.name!r}: {counts}; encoder {self.encoder_name}>"
 
     def _embed_category(self, category: str, factor: str) -> Vectors:
-        from .store import cached_vectors
-
         def embed() -> Vectors:
             textures = [reference.texture for reference in self.by_category[category]]
             return embed_references(self.encoder, textures, (factor,))[0][factor]
 
+        rows = len(self.by_category[category])
         if category in self._features:
             encoder = self.encoder
-            assert isinstance(encoder, TwoStageEncoder)
-            vectors = checked(encoder, encoder.condition(self._features[category], (factor,))[factor])
+            if not isinstance(encoder, TwoStageEncoder):
+                raise ProfileMismatchError(f"profile {self.name!r} holds features, which {encoder.name} cannot use")
+            vectors = condition(encoder, self._features[category], (factor,))[factor]
         else:
-            vectors = cached_vectors(self, category, factor, embed)
+            parts = (self.encoder_fingerprint, self.references.fingerprint, category, factor)
+            vectors = cached_vectors(parts, rows, embed)
         bad = ~np.isfinite(vectors).all(axis=1)
         if bad.any():
             raise EmbeddingError(
@@ -288,6 +392,13 @@ class Profile:
                 f"under {factor!r}"
             )
         return vectors
+
+
+def _tensor(tensors: dict[tuple[str, ...], NDArray[Any]], key: tuple[str, ...], dtype: Any, rows: int) -> NDArray[Any]:
+    tensor = tensors[key]
+    if tensor.dtype != dtype or tensor.ndim != 2 or len(tensor) != rows or not np.isfinite(tensor).all():
+        raise ValueError(f"{' of '.join(key)}: expected {rows} finite rows of {np.dtype(dtype)}, got {tensor.shape}")
+    return tensor
 
 
 def _describe(encoder: Encoder) -> dict[str, Any]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import logging
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import ImageError, ManifestError, ReferenceSetError
 from .images import Asset, Texture, load
+from .text import printable
 
 if TYPE_CHECKING:
     from .submissions.base import ReferenceRecord
@@ -112,9 +114,9 @@ class ReferenceSet:
 
     @classmethod
     def from_textures(
-        cls, items: Iterable[tuple[str, str, Asset | Texture]], name: str = "references", **columns: str
+        cls, items: Iterable[tuple[str, str, Asset | Texture]], name: str = "references", **columns: Any
     ) -> ReferenceSet:
-        """From (id, category, asset) triples; an asset is anything `images.load` takes.
+        """From (id, category, asset) triples, assets as `images.load` takes them; `columns` go to every Reference.
 
         Raises:
             ImageError: an asset cannot be read.
@@ -138,19 +140,28 @@ class ReferenceSet:
         left_out = list(skipped)
         seen: set[str] = set()
         for whole in sorted(references, key=lambda r: (r.category, r.id)):
-            if whole.id in seen:
-                raise ReferenceSetError(f"reference id {whole.id!r} comes twice")
-            seen.add(whole.id)
+            if not whole.category or not whole.category.isprintable():
+                raise ReferenceSetError(f"a category must be a printable text, got {whole.category!r}")
             frames = whole.texture.frames
+            ids = [whole.id] if len(frames) == 1 else [f"{whole.id}#{number}" for number in range(len(frames))]
+            twice = seen.intersection(ids)
+            if twice:
+                raise ReferenceSetError(f"reference id {min(twice)!r} comes twice")
+            seen.update(ids)
             for number, frame in enumerate(frames):
-                single = len(frames) == 1
-                id = whole.id if single else f"{whole.id}#{number}"
+                single, id = len(frames) == 1, ids[number]
                 if frame.is_empty:
                     left_out.append((id, "empty: nothing visible"))
                     continue
                 first = kept.setdefault(
                     (whole.category, frame.content_hash),
-                    replace(whole, id=id, texture=frame, sheet=whole.sheet or whole.id, frame=-1 if single else number),
+                    replace(
+                        whole,
+                        id=id,
+                        texture=frame,
+                        sheet=whole.sheet or whole.id,
+                        frame=whole.frame if single else number,
+                    ),
                 )
                 if first.id != id:
                     doubles.setdefault(first.id, []).append(id)
@@ -184,12 +195,12 @@ class ReferenceSet:
                 texture = load(root / row["file"])
             except ImageError as error:
                 log.warning("reference skipped: %s", error)
-                skipped.append((row["file"], str(error)))
+                skipped.append((printable(row["file"]), printable(str(error))))
                 continue
             references.append(
                 Reference(
-                    id=row["file"],
-                    category=row["category"],
+                    id=printable(row["file"]),
+                    category=printable(row["category"]),
                     texture=texture,
                     family=row.get("family") or "",
                     words=row.get("object_words") or "",
@@ -201,20 +212,26 @@ class ReferenceSet:
     @classmethod
     def from_minecraft(cls, path: str | os.PathLike[str], name: str | None = None) -> ReferenceSet:
         """From a client jar, a resource pack or an assets folder: see `submissions.minecraft.references`."""
-        from .submissions import minecraft
+        from .submissions.minecraft import references
 
-        return cls._from_game(minecraft.references(path), name or Path(path).name)
+        # An animated texture counts once; a sheet's frames (Terraria) count each.
+        return cls._from_game(references(path), name or Path(path).name, animations=True)
 
     @classmethod
     def from_terraria(cls, path: str | os.PathLike[str], name: str | None = None) -> ReferenceSet:
         """From the game's Content/Images or a folder of extracted PNGs: see `submissions.terraria.references`."""
-        from .submissions import terraria
+        from .submissions.terraria import references
 
-        return cls._from_game(terraria.references(path), name or Path(path).name)
+        return cls._from_game(references(path), name or Path(path).name)
 
     @classmethod
-    def _from_game(cls, records: Iterable[ReferenceRecord], name: str) -> ReferenceSet:
-        return cls.build((Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words) for r in records), name)
+    def _from_game(cls, records: Iterable[ReferenceRecord], name: str, *, animations: bool = False) -> ReferenceSet:
+        def reference(r: ReferenceRecord) -> Reference:
+            number = r.id.removeprefix(f"{r.group}#") if animations else ""
+            frame = int(number) if number.isdigit() else -1
+            return Reference(r.id, r.category, r.texture, sheet=r.group, words=r.words, frame=frame)
+
+        return cls.build(map(reference, records), name)
 
 
 def _because(skipped: list[tuple[str, str]]) -> str:
@@ -231,7 +248,11 @@ def _folder_rows(root: Path) -> Iterator[dict[str, str]]:
 
 
 def _manifest_rows(manifest: Path) -> list[dict[str, str]]:
-    with manifest.open(encoding="utf-8-sig", newline="") as file:
+    try:
+        text = manifest.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{manifest}: {error}") from error
+    with io.StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         for column in ("file", "category"):
             if column not in (reader.fieldnames or ()):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import fsum, isfinite
 from typing import Any, Literal, TypeAlias, get_args
 
 __all__ = ["FAILING", "UNDECIDED", "FactorScore", "Neighbour", "Score", "Status"]
@@ -83,13 +84,13 @@ class Score:
     """The verdict on one asset.
 
     Attributes:
-        asset_id, category, path, group, game: what was scored, as far as it was told.
+        asset_id, category, path, group, game, task, use: what was scored, as far as it was told.
         status: one of `Status`; `reason` says it in words.
         style: the check under "art style".
         semantic: the check under "object class" or the request; None for an encoder that ignores factors.
         grid: the factor by which the art was enlarged; frames: how many distinct frames were averaged.
         borderline: a margin within the encoder's own batch noise.
-        encoder, profile: fingerprint of the encoder, name of the profile.
+        encoder, profile, profile_fingerprint: the encoder's fingerprint, the profile's name and fingerprint.
         flags: remarks on the file, in words.
     """
 
@@ -107,7 +108,10 @@ class Score:
     borderline: bool = False
     encoder: str = ""
     profile: str = ""
+    profile_fingerprint: str = ""
     flags: tuple[str, ...] = ()
+    task: str = ""
+    use: str = ""
 
     @property
     def passed(self) -> bool | None:
@@ -139,7 +143,10 @@ class Score:
             "borderline": self.borderline,
             "encoder": self.encoder,
             "profile": self.profile,
+            "profile_fingerprint": self.profile_fingerprint,
             "flags": list(self.flags),
+            "task": self.task,
+            "use": self.use,
         }
 
 
@@ -164,3 +171,25 @@ def judge(status: Status, similarity: float | None, threshold: float | None) -> 
     if status in UNDECIDED or similarity is None or threshold is None or not isfinite(similarity):
         return None
     return similarity >= threshold
+
+
+def explain(factor: str, margin: float, p_value: float, n: int) -> str:
+    """One check in words.
+
+    >>> explain("art style", -0.02, 0.1, 99)
+    'does not fit in art style: 9% of the references are as far from the others'
+    """
+    share = max(0.0, p_value - 1 / (n + 1))
+    verdict = "fits" if margin >= 0 else "does not fit"
+    return f"{verdict} in {factor}: {share:.0%} of the references are as far from the others"
+
+
+def too_few(n: int, category: str, alpha: float) -> str:
+    """Why an asset is uncalibrated, in words."""
+    return f"{n} references of {category!r} are too few for alpha = {alpha}"
+
+
+def mean_similarity(top: Sequence[float], k: int, metric: str) -> float:
+    """S: the mean of the k largest similarities; cosines are kept within [-1, 1] against rounding."""
+    similarity = fsum(top[:k]) / k
+    return min(1.0, max(-1.0, similarity)) if metric == "cosine" and isfinite(similarity) else similarity

@@ -7,31 +7,29 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
 from math import isfinite
-from pathlib import PurePath
-from typing import Any
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .calibration import Rule
-from .config import DEFAULT_PROFILE, TOP, Config
-from .decode import check_array
-from .embedding import embed_assets
+from .config import DEFAULT_PROFILE, Config
+from .embedding import CHUNK, embed_assets
 from .encoders.base import Encoder
-from .errors import FactorError, ImageError, MissingImageError, UnsupportedTypeError, UsageError
-from .images import Asset, Texture, load
-from .neighbours import knn_mean
+from .errors import FactorError, ImageError, MissingImageError, UsageError
+from .folders import find_profile
+from .images import Asset, Texture, check_asset, load
 from .profile import Profile
-from .results import FactorScore, Neighbour, Score, Status, judge
+from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
+from .text import printable
 
 __all__ = ["Item", "Scorer", "score"]
 
 log = logging.getLogger(__name__)
 
-CHUNK = 256
-"""Assets decoded and embedded at a time: what bounds the memory of a batch."""
+CHUNK_PIXELS = 2**24
+"""A chunk is closed once its pictures hold this many pixels: with the number of frames, what bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Item:
         category: what it is compared under.
         request: what was asked for, as the semantic factor; None or "" for "object class".
         asset_id: default the file's name.
-        path, group, game: copied to the result.
+        path, group, game, task, use: copied to the result.
         status, reason: set where a reader already knows: "not_custom" for one that names a vanilla texture, say.
     """
 
@@ -56,6 +54,8 @@ class Item:
     game: str = ""
     status: Status | None = None
     reason: str = ""
+    task: str = ""
+    use: str = ""
 
 
 @dataclass
@@ -83,8 +83,6 @@ class Scorer:
         """Judge by `profile`, with its own alpha, k and rule unless others are given."""
         self.profile = profile
         self.config: Config = profile.config.with_(alpha=alpha, k=k, rule=rule)
-        if self.config.k > TOP:
-            raise UsageError(f"k can be at most {TOP}, got {self.config.k}")
 
     @classmethod
     def load(
@@ -134,7 +132,8 @@ class Scorer:
         items = [asset if isinstance(asset, Item) else Item(*asset) for asset in assets]
         for item in items:
             self.profile.check_category(item.category)
-            _check_type(item.asset)
+            if not isinstance(item.asset, (Texture, ImageError)):
+                check_asset(item.asset)
             if item.request and self.profile.conditional:
                 self.profile.encoder.check_factor(item.request)
         scored = self.stream(items)
@@ -147,12 +146,22 @@ class Scorer:
 
     def stream(self, items: Iterable[Item]) -> Iterator[Score]:
         """Score Items one chunk at a time, in their order; an unknown category gives the status no_references."""
-        iterator = iter(items)
-        while chunk := [self._begin(item) for item in islice(iterator, CHUNK)]:
-            waiting = [pending for pending in chunk if pending.frames]
-            if waiting:
-                self._embed_and_judge(waiting)
-            yield from (pending.score for pending in chunk)
+        chunk: list[_Pending] = []
+        frames = pixels = 0
+        for item in items:
+            chunk.append(self._begin(item))
+            frames += max(1, len(chunk[-1].frames))
+            pixels += sum(frame.pixels.size // 4 for frame in chunk[-1].frames)
+            if frames >= CHUNK or pixels >= CHUNK_PIXELS:
+                yield from self._finish(chunk)
+                chunk, frames, pixels = [], 0, 0
+        yield from self._finish(chunk)
+
+    def _finish(self, chunk: Sequence[_Pending]) -> Iterator[Score]:
+        waiting = [pending for pending in chunk if pending.frames]
+        if waiting:
+            self._embed_and_judge(waiting)
+        yield from (pending.score for pending in chunk)
 
     def _begin(self, item: Item) -> _Pending:
         """Read the asset and settle everything that needs no embedding."""
@@ -167,7 +176,7 @@ class Scorer:
         pending = _Pending(item, self._blank(item, semantic), request=semantic)
         if refused:
             return self._settle(pending, "failed", refused)
-        if item.status is not None:
+        if item.status not in (None, "scored"):
             return self._settle(pending, item.status, item.reason)
         texture = item.asset
         try:
@@ -194,17 +203,20 @@ class Scorer:
     def _blank(self, item: Item, semantic: str | None) -> Score:
         style = self._factor_score(item.category, self.profile.style_factor)
         return Score(
-            asset_id=item.asset_id or _default_id(item),
-            category=item.category,
+            asset_id=printable(item.asset_id or _default_id(item)),
+            category=printable(item.category),
             status="scored",
             reason="",
             style=style,
             semantic=None if semantic is None else replace(style, factor=semantic),
-            path=item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else ""),
-            group=item.group,
+            path=printable(item.path or (os.fspath(item.asset) if isinstance(item.asset, (str, os.PathLike)) else "")),
+            group=printable(item.group),
             game=item.game,
+            task=item.task,
+            use=item.use,
             encoder=self.profile.encoder_fingerprint,
             profile=self.profile.name,
+            profile_fingerprint=self.profile.fingerprint,
         )
 
     def _factor_score(self, category: str, factor: str) -> FactorScore:
@@ -221,7 +233,7 @@ class Scorer:
         pending.score = replace(
             score,
             status=status,
-            reason=reason,
+            reason=printable(reason),
             style=replace(score.style, passed=verdict),
             semantic=None if score.semantic is None else replace(score.semantic, passed=verdict),
         )
@@ -233,12 +245,19 @@ class Scorer:
         vectors, problems = embed_assets(self.profile.encoder, [p.frames for p in waiting], style, requests)
         for category in dict.fromkeys(pending.item.category for pending in waiting):
             same = [i for i, p in enumerate(waiting) if p.item.category == category and i not in problems]
-            self._judge("style", category, style, [waiting[i] for i in same], [vectors[style][i] for i in same])
+            if same:
+                self._judge("style", category, style, [waiting[i] for i in same], [vectors[style][i] for i in same])
             for factor in dict.fromkeys(waiting[i].request for i in same):
-                if factor is not None:
-                    asked = [i for i in same if waiting[i].request == factor]
-                    parts = [vectors[factor][i] for i in asked]
+                if factor is None:
+                    continue
+                asked = [i for i in same if waiting[i].request == factor]
+                parts = [vectors[factor][i] for i in asked]
+                try:
                     self._judge("semantic", category, factor, [waiting[i] for i in asked], parts)
+                except Exception as error:  # the references under this request: it costs those who asked, not the batch
+                    log.warning("%r cannot be judged among %s: %s", factor, category, error)
+                    reason = f"the references cannot be compared under {factor!r}: {type(error).__name__}: {error}"
+                    problems |= dict.fromkeys(asked, reason)
         for i, pending in enumerate(waiting):
             self._conclude(pending, problems.get(i))
 
@@ -257,24 +276,23 @@ class Scorer:
         if k == 0 or not pendings:
             return
         tau = calibration.threshold(config.alpha, config.k, config.rule)
-        queries = profile.search_rows(np.concatenate(vectors), query=True)
-        references = profile.search_rows(profile.vectors(category, factor), query=False)
-        found = knn_mean(queries, references, calibration.top.shape[1])
+        frames = [frame for pending in pendings for frame in pending.frames]
+        found = profile.nearest(category, factor, np.concatenate(vectors), frames, calibration.top.shape[1])
         ids = [reference.id for reference in profile.by_category[category]]
-        ends = np.cumsum([len(part) for part in vectors])
-        for pending, end, part in zip(pendings, ends, vectors, strict=True):
-            own = slice(end - len(part), end)
-            top = found.similarities[own].mean(axis=0)
-            similarity = float(top[:k].mean())
+        parts = np.split(np.arange(len(frames)), np.cumsum([len(part) for part in vectors])[:-1])
+        tops = np.stack([found.similarities[rows].mean(axis=0) for rows in parts])
+        similarities = [mean_similarity(top, k, profile.metric) for top in tops.tolist()]
+        p_values = calibration.p_values(similarities, config.k)
+        for pending, rows, top, similarity, p in zip(pendings, parts, tops, similarities, p_values, strict=True):
             if not isfinite(similarity):
                 continue
             judged = replace(
                 getattr(pending.score, check),
                 factor=factor,
-                similarity=similarity if profile.metric == "lpips" else min(1.0, max(-1.0, similarity)),
+                similarity=similarity,
                 threshold=tau,
-                p_value=calibration.p_value(similarity, config.k),
-                neighbours=_nearest(found.ids[own], found.similarities[own], ids, k),
+                p_value=float(p),
+                neighbours=_nearest(found.ids[rows], found.similarities[rows], ids, k),
                 top=tuple(top.tolist()),
             )
             pending.score = replace(pending.score, **{check: judged})
@@ -291,13 +309,18 @@ class Scorer:
                 status, reason = "uncalibrated", f"category {score.category!r} has one reference, or one group of them"
         elif any(check.threshold is None for check in checks):
             status = "uncalibrated"
-            reason = f"{checks[0].n} references of {score.category!r} are too few for alpha = {self.config.alpha}"
+            reason = too_few(checks[0].n, score.category, self.config.alpha)
         verdicts = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
         noise = profile.batch_noise
         pending.score = replace(
             score,
             status=status,
-            reason=reason or _in_words(verdicts),
+            reason=reason
+            or "; ".join(
+                explain(v.factor, v.margin, v.p_value, v.n)
+                for v in verdicts
+                if v.margin is not None and v.p_value is not None
+            ),
             style=verdicts[0],
             semantic=verdicts[1] if len(verdicts) > 1 else None,
             borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in verdicts),
@@ -312,6 +335,7 @@ def score(
     *,
     alpha: float | None = None,
     k: int | None = None,
+    rule: Rule | None = None,
 ) -> Score:
     """Does this asset belong to the game's art?
 
@@ -320,7 +344,7 @@ def score(
         category: what it is compared under: "item", "block", "entity" or "feature" with the shipped profile.
         request: what it should show ("ruby sword"), where it was asked for.
         profile: a Profile, a name or a path; a named one stays loaded.
-        alpha, k: other than the profile's.
+        alpha, k, rule: other than the profile's.
 
     Returns:
         A Score: `.passed`, `.style.similarity`, `.style.threshold`, `.style.neighbours` ...
@@ -333,27 +357,19 @@ def score(
     >>> result.status, result.style.passed
     ('scored', False)
     """
-    loaded = profile if isinstance(profile, Profile) else _loaded(os.fspath(profile))
-    return Scorer(loaded, alpha=alpha, k=k).score(asset, category, request)
+    if not isinstance(profile, (Profile, str, os.PathLike)):
+        raise UsageError(f"profile must be a Profile, a name or a path, got {type(profile).__name__}")
+    loaded = profile
+    if not isinstance(loaded, Profile):
+        folder = find_profile(loaded)
+        loaded = _loaded(folder, (folder / "profile.json").stat().st_mtime_ns)
+    return Scorer(loaded, alpha=alpha, k=k, rule=rule).score(asset, category, request)
 
 
 @lru_cache(maxsize=4)
-def _loaded(profile: str) -> Profile:
-    return Profile.load(profile)
-
-
-def _check_type(asset: Any) -> None:
-    from PIL import Image
-
-    if isinstance(asset, (str, os.PathLike, bytes, bytearray, memoryview, Texture, Image.Image, ImageError)):
-        return
-    if isinstance(asset, np.ndarray):
-        check_array(asset)
-        return
-    raise UnsupportedTypeError(
-        "asset must be a path, bytes, a PIL image or a uint8 array (h, w), (h, w, 3) or (h, w, 4), "
-        f"got {type(asset).__name__}"
-    )
+def _loaded(folder: Path, written: int) -> Profile:
+    """The profile in a folder, as it was written then: one that is saved again is read again."""
+    return Profile.load(folder)
 
 
 def _default_id(item: Item) -> str:
@@ -366,23 +382,13 @@ def _nearest(
     ids: NDArray[np.int64], similarities: NDArray[np.float64], names: Sequence[str], k: int
 ) -> tuple[Neighbour, ...]:
     """The k nearest references over all frames, each once, at its best similarity."""
-    best: dict[int, float] = {}
-    for id, similarity in zip(ids.ravel().tolist(), similarities.ravel().tolist(), strict=True):
-        if id >= 0:
-            best[id] = max(similarity, best.get(id, -np.inf))
-    ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    return tuple(Neighbour(names[id], similarity) for id, similarity in ordered)
-
-
-def _in_words(checks: Sequence[FactorScore]) -> str:
-    """Why it passed or failed, for a person."""
-    words = []
-    for check in checks:
-        if check.margin is None or check.p_value is None:
-            continue
-        verdict = "fits" if check.margin >= 0 else "does not fit"
-        share = max(0.0, check.p_value - 1 / (check.n + 1))
-        words.append(
-            f"{verdict} in {check.factor}: closer to the references than {share:.0%} of them are to each other"
+    if len(ids) == 1:
+        return tuple(
+            Neighbour(names[i], s) for i, s in zip(ids[0, :k].tolist(), similarities[0, :k].tolist(), strict=True)
         )
-    return "; ".join(words)
+    best: dict[int, float] = {}
+    for i, similarity in zip(ids.ravel().tolist(), similarities.ravel().tolist(), strict=True):
+        if i >= 0:
+            best[i] = max(similarity, best.get(i, -np.inf))
+    ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+    return tuple(Neighbour(names[i], similarity) for i, similarity in ordered)

@@ -12,33 +12,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
+import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from . import __version__, atlas
-from .calibrated import Calibration
 from .calibration import rank
 from .config import Config
-from .errors import ImageError, ProfileCorruptError, ProfileError, ProfileNotFoundError, UsageError
+from .errors import EmbeddingError, ImageError, ProfileCorruptError, ProfileError, ReferenceSetError, UsageError
+from .folders import find_profile
 from .images import Texture
 from .profile import Profile
 from .references import Reference, ReferenceSet
 
-__all__ = ["cached_vectors", "data_folder", "find", "load", "named_profiles", "save", "shipped_folder"]
-
-log = logging.getLogger(__name__)
+__all__ = ["load", "save", "thresholds"]
 
 SCHEMA = 1
-MAX_JSON_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 4 * 1024**3
+_FILE_NAME = re.compile(r"vectors\.safetensors|thresholds\.json|atlas-\d{1,4}\.png")
 
 
 def save(profile: Profile, folder: Path) -> None:
@@ -47,9 +48,8 @@ def save(profile: Profile, folder: Path) -> None:
     Raises:
         ProfileError: the folder holds something else.
     """
-    if folder.exists() and not (folder / "profile.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProfileError(f"{folder} exists and is no profile: it is not overwritten")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not _replaceable(folder):
+        raise ProfileError(f"{folder} exists and holds something else than a profile: it is not overwritten")
     textures = [reference.texture for reference in profile.references]
     pages, places = atlas.pack([t.native for t in textures], [t.grid for t in textures])
     files = {f"atlas-{number}.png": page for number, page in enumerate(pages)}
@@ -58,9 +58,13 @@ def save(profile: Profile, folder: Path) -> None:
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
     described = {**_described(profile, places), "files": hashes}
     files["profile.json"] = json.dumps(described, indent=1, ensure_ascii=False).encode()
-    with _replacing(folder) as temporary:
-        for name, content in files.items():
-            (temporary / name).write_bytes(content)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _replacing(folder) as temporary:
+            for name, content in files.items():
+                (temporary / name).write_bytes(content)
+    except OSError as error:
+        raise ProfileError(f"{folder}: the profile cannot be written: {error}") from error
 
 
 def load(profile: str | os.PathLike[str]) -> Profile:
@@ -70,100 +74,31 @@ def load(profile: str | os.PathLike[str]) -> Profile:
         ProfileNotFoundError: neither; where was looked is said.
         ProfileCorruptError: a file is missing, changed, or of an unknown schema; the part is named.
     """
-    folder = find(profile)
+    folder = find_profile(profile)
     described = _read_json(folder / "profile.json")
-    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
-        found = described.get("schema") if isinstance(described, dict) else None
+    found = described.get("schema") if isinstance(described, dict) else None
+    if type(found) is not int or found != SCHEMA:
         raise ProfileCorruptError(f"{folder / 'profile.json'}: schema {found!r}; this version reads schema {SCHEMA}")
     try:
-        for name, expected in described["files"].items():
-            if os.sep in name or "/" in name or name.startswith("."):
-                raise ProfileCorruptError(f"{folder}: profile.json names a file outside the folder: {name!r}")
-            if _sha(folder / name) != expected:
-                raise ProfileCorruptError(
-                    f"{folder / name}: differs from what profile.json says it was{_lfs(folder / name)}"
-                )
-        return _assemble(folder, described)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ImageError, UsageError) as error:
+        files = _checked_files(folder, described["files"])
+        return _assemble(folder, described, files)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError) as error:
         raise ProfileCorruptError(f"{folder}: {type(error).__name__}: {error}") from error
+    except (ImageError, UsageError, EmbeddingError, ReferenceSetError) as error:
+        raise ProfileCorruptError(f"{folder}: {error}") from error
 
 
-def find(profile: str | os.PathLike[str]) -> Path:
-    """The folder of a profile given as a path or by name."""
-    path = Path(profile)
-    if (path / "profile.json").is_file():
-        return path
-    name = os.fspath(profile)
-    looked = [str(path)]
-    if name and name not in (".", "..") and "/" not in name and os.sep not in name:
-        for root in (data_folder(), shipped_folder()):
-            if (root / name / "profile.json").is_file():
-                return root / name
-            looked.append(str(root / name))
-    names = ", ".join(sorted(named_profiles())) or "none"
-    raise ProfileNotFoundError(f"profile {name!r}: no profile.json in {' or '.join(looked)}; known by name: {names}")
-
-
-def named_profiles() -> dict[str, Path]:
-    """Every profile that can be loaded by name, and its folder; the user's own come before shipped ones."""
-    found: dict[str, Path] = {}
-    for root in (data_folder(), shipped_folder()):
-        for file in sorted(root.glob("*/profile.json")) if root.is_dir() else ():
-            found.setdefault(file.parent.name, file.parent)
-    return found
-
-
-def data_folder() -> Path:
-    """Where the user's own profiles are looked for by name: ASSETSCORE_HOME, or the platform's data folder."""
-    import platformdirs
-
-    home = os.environ.get("ASSETSCORE_HOME")
-    return Path(home) / "profiles" if home else Path(platformdirs.user_data_dir("assetscore", False)) / "profiles"
-
-
-def cache_folder() -> Path:
-    """Where what was computed later is kept: ASSETSCORE_HOME, or the platform's cache folder."""
-    import platformdirs
-
-    home = os.environ.get("ASSETSCORE_HOME")
-    return Path(home) / "cache" if home else Path(platformdirs.user_cache_dir("assetscore", False))
-
-
-def shipped_folder(part: str = "calibration") -> Path:
-    """The installed package's data: "calibration" or "references"; in an editable install the repository's."""
-    package = Path(__file__).parent
-    installed = package / "_data" / part
-    return installed if installed.is_dir() else package.parent / part
-
-
-def cached_vectors(
-    profile: Profile, category: str, factor: str, compute: Callable[[], NDArray[np.float32]]
-) -> NDArray[np.float32]:
-    """Vectors of a category under a factor from the user's cache, or computed and put there.
-
-    The key is everything the numbers depend on, so a stale answer is impossible; a damaged file is computed again.
-    """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as load_tensors
-    from safetensors.numpy import save as save_tensors
-
-    parts = (str(SCHEMA), profile.encoder_fingerprint, profile.references.fingerprint, category, factor)
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    file = cache_folder() / "vectors" / f"{key}.safetensors"
-    n = len(profile.by_category[category])
-    try:
-        vectors = load_tensors(file.read_bytes())["vectors"]
-        if vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == n:
-            return vectors
-    except (OSError, SafetensorError, KeyError):
-        pass
-    vectors = compute()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(file, save_tensors({"vectors": np.ascontiguousarray(vectors)}))
-    except OSError as error:
-        log.warning("the cache cannot be written: %s", error)
-    return vectors
+def _checked_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
+    """The content of every file that profile.json names, each as it was when saved."""
+    contents = {}
+    for name, expected in hashes.items():
+        if not _FILE_NAME.fullmatch(name):
+            raise ProfileCorruptError(f"{folder}: profile.json names a file outside the folder: {name!r}")
+        content = _read(folder / name)
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise ProfileCorruptError(f"{folder / name}: differs from what profile.json says it was{_lfs(content)}")
+        contents[name] = content
+    return contents
 
 
 def _described(profile: Profile, places: Sequence[atlas.Place]) -> dict[str, Any]:
@@ -199,16 +134,7 @@ def _described(profile: Profile, places: Sequence[atlas.Place]) -> dict[str, Any
 def _tensors(profile: Profile) -> bytes:
     from safetensors.numpy import save as save_tensors
 
-    tensors: dict[str, NDArray[Any]] = {}
-    for category in profile.categories:
-        if category in profile._features:
-            tensors[f"features\n{category}"] = profile._features[category]
-        for factor in profile.factors:
-            # What a two-stage encoder can make again from the features is not stored twice.
-            if category not in profile._features:
-                tensors[f"vectors\n{category}\n{factor}"] = profile.vectors(category, factor)
-            tensors[f"leave one out\n{category}\n{factor}"] = profile.calibration(category, factor).top
-    return save_tensors({key: np.ascontiguousarray(value) for key, value in tensors.items()})
+    return save_tensors({"\n".join(key): np.ascontiguousarray(tensor) for key, tensor in profile.saved().items()})
 
 
 def thresholds(profile: Profile) -> list[dict[str, Any]]:
@@ -235,109 +161,107 @@ def thresholds(profile: Profile) -> list[dict[str, Any]]:
     return rows
 
 
-def _assemble(folder: Path, described: dict[str, Any]) -> Profile:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as load_tensors
-
+def _assemble(folder: Path, described: dict[str, Any], files: dict[str, bytes]) -> Profile:
+    """A Profile from checked files; everything a stranger could have put in them is checked before it is used."""
+    meta = _meta(described["encoder"])
     if not isinstance(described["factors"], list) or not described["factors"]:
         raise ValueError(f"factors must be a list of texts, got {described['factors']!r}")
     rows = described["references"]["rows"]
-    pages = [(folder / name).read_bytes() for name in sorted(described["files"]) if name.startswith("atlas-")]
+    pages = [files[name] for name in sorted(files, key=_page_number) if name.startswith("atlas-")]
     pictures = atlas.unpack(pages, [row[7] for row in rows])
     references = ReferenceSet(
         str(described["references"]["name"]),
         tuple(
-            Reference(row[0], row[1], Texture.from_rgba(pixels), *row[2:7])
-            for row, pixels in zip(rows, pictures, strict=True)
+            Reference(str(r[0]), str(r[1]), Texture.from_rgba(p), str(r[2]), str(r[3]), str(r[4]), str(r[5]), int(r[6]))
+            for r, p in zip(rows, pictures, strict=True)
         ),
         {id: tuple(ids) for id, ids in described["references"]["duplicates"].items()},
         tuple((id, reason) for id, reason in described["references"]["skipped"]),
     )
     if references.fingerprint != described["references"]["fingerprint"]:
         raise ProfileCorruptError(f"{folder}: the references' pictures differ from their fingerprint")
-    try:
-        tensors = load_tensors((folder / "vectors.safetensors").read_bytes())
-    except SafetensorError as error:
-        raise ProfileCorruptError(f"{folder / 'vectors.safetensors'}: {error}") from error
-    features: dict[str, NDArray[np.float32]] = {}
-    vectors: dict[tuple[str, str], NDArray[np.float32]] = {}
-    calibrations: dict[tuple[str, str], Calibration] = {}
-    for key, tensor in tensors.items():
-        kind, category, *factor = key.split("\n")
-        if kind == "features":
-            features[category] = tensor
-        elif kind == "vectors":
-            vectors[category, factor[0]] = tensor
     profile = Profile(
         references,
         None,
         Config.from_dict(described["config"]),
         described["factors"],
-        name=folder.name,
-        meta=described["encoder"],
-        features=features,
-        vectors=vectors,
-        calibrations=calibrations,
+        name=str(described["name"]),
+        meta=meta,
     )
-    for key, tensor in tensors.items():
-        kind, category, *factor = key.split("\n")
-        if kind == "leave one out":
-            calibrations[category, factor[0]] = Calibration(category, factor[0], tensor, profile.groups(category))
-    for category, references_of in profile.by_category.items():
-        n = len(references_of)
-        for tensor in (
-            *(t for c, t in features.items() if c == category),
-            *(t for c, t in vectors.items() if c[0] == category),
-        ):
-            if len(tensor) != n:
-                raise ProfileCorruptError(
-                    f"{folder / 'vectors.safetensors'}: {len(tensor)} rows for {n} of {category!r}"
-                )
-    profile._calibrations = calibrations
     if profile.fingerprint != described["fingerprint"]:
         raise ProfileCorruptError(f"{folder}: encoder, references or config differ from the profile's fingerprint")
+    try:
+        profile.restore(_load_tensors(files["vectors.safetensors"]))
+    except SafetensorError as error:
+        raise ProfileCorruptError(f"{folder / 'vectors.safetensors'}: {error}") from error
     return profile
 
 
+def _load_tensors(content: bytes) -> dict[tuple[str, ...], NDArray[Any]]:
+    from safetensors.numpy import load as load_tensors
+
+    return {tuple(key.split("\n")): tensor for key, tensor in load_tensors(content).items()}
+
+
+def _meta(encoder: dict[str, Any]) -> dict[str, Any]:
+    """The description of the encoder, each value of its kind."""
+    kinds: dict[str, Any] = {
+        "name": str,
+        "fingerprint": str,
+        "metric": str,
+        "conditional": bool,
+        "batch_noise": (int, float),
+    }
+    for key, kind in kinds.items():
+        if not isinstance(encoder[key], kind) or (key == "batch_noise" and isinstance(encoder[key], bool)):
+            raise ValueError(f"the encoder's {key} cannot be {encoder[key]!r}")
+    if encoder["metric"] not in ("cosine", "lpips") or not 0 <= encoder["batch_noise"] < 2:
+        raise ValueError(f"no encoder has metric {encoder['metric']!r} and batch noise {encoder['batch_noise']!r}")
+    return {key: encoder[key] for key in kinds}
+
+
+def _page_number(name: str) -> int:
+    return int("".join(filter(str.isdigit, name)) or -1)
+
+
 def _read_json(path: Path) -> Any:
+    content = _read(path)
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise ProfileCorruptError(f"{path}: larger than {MAX_JSON_BYTES} bytes")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ProfileCorruptError(f"{path}: {error}{_lfs(path)}") from error
+        return json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ProfileCorruptError(f"{path}: {error}{_lfs(content)}") from error
 
 
-def _sha(path: Path) -> str:
+def _read(path: Path) -> bytes:
+    """The content of a regular file of at most 4 GiB."""
     try:
-        with path.open("rb") as file:
-            return (
-                hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha_310(file)
-            )
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            raise ProfileCorruptError(f"{path}: no regular file of at most {MAX_BYTES} bytes")
+        return path.read_bytes()
     except OSError as error:
         raise ProfileCorruptError(f"{path}: {error.strerror or error}") from error
 
 
-def _sha_310(file: Any) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
-
-
-def _lfs(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            start = file.read(24)
-    except OSError:
-        return ""
+def _lfs(content: bytes) -> str:
+    start = content[:24]
     return ": this is a Git LFS pointer, run `git lfs pull`" if start.startswith(b"version https://git-lfs") else ""
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
+def _replaceable(folder: Path) -> bool:
+    """Nothing there, an empty folder, or a profile and nothing beside it."""
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        return False
+    there = {entry.name for entry in folder.iterdir()}
+    if not there:
+        return True
+    try:
+        described = _read_json(folder / "profile.json")
+        return there <= {*described["files"], "profile.json"} and type(described["schema"]) is int
+    except (ProfileError, KeyError, TypeError):
+        return False
 
 
 @contextmanager
@@ -347,12 +271,25 @@ def _replacing(folder: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o755)
-        old = None
-        if folder.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent)) / folder.name
-            folder.rename(old)
-        temporary.rename(folder)
-        if old is not None:
-            shutil.rmtree(old.parent)
+        _put(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(temporary: Path, folder: Path) -> None:
+    """Move `temporary` to `folder`; what was there comes back if that fails, and another process's copy is replaced."""
+    for attempt in range(50):
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+        old = aside / folder.name
+        try:
+            with suppress(FileNotFoundError):
+                folder.rename(old)
+            temporary.rename(folder)
+            return
+        except OSError:
+            if not folder.exists() or attempt == 49:  # not another process that was faster
+                raise
+        finally:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            shutil.rmtree(aside, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ from .table import ResultTable, Row
 
 if TYPE_CHECKING:
     from .profile import Profile
+    from .scorer import Scorer
 
-__all__ = ["Rate", "SummaryRow", "leave_one_out_row", "summarise"]
+__all__ = ["Rate", "SummaryRow", "leave_one_out_row", "summarise", "summarise_games"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,23 @@ def summarise(table: ResultTable, by: str = "group", profile: Profile | None = N
         groups.setdefault(str(value), []).append(row)
     lines = [_line(group or "(all)", rows) for group, rows in groups.items()]
     return ([leave_one_out_row(profile)] if profile is not None else []) + lines
+
+
+def summarise_games(table: ResultTable, games: Mapping[str, Scorer], by: str = "group") -> dict[str, list[SummaryRow]]:
+    """For each game its references' own row and one a value of the column `by`, as in the paper's tables.
+
+    Args:
+        table: the results.
+        games: what each game's rows were judged by; "" for rows that say no game.
+        by: as `summarise`'s.
+    """
+    summaries = {}
+    for game, scorer in games.items():
+        config = scorer.config
+        own = leave_one_out_row(scorer.profile, alpha=config.alpha, k=config.k, rule=config.rule)
+        rows = tuple(row for row in table.rows if row.game == game)
+        summaries[game] = [own, *summarise(ResultTable(rows), by)]
+    return summaries
 
 
 def _line(group: str, rows: Sequence[Row]) -> SummaryRow:

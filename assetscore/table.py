@@ -6,14 +6,14 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from .config import TOP
 from .errors import ManifestError, ProfileMismatchError, UsageError
-from .results import FAILING, Score, Status, combine, judge
+from .results import Score, Status
 
 if TYPE_CHECKING:
     from .calibration import Rule
@@ -24,7 +24,11 @@ __all__ = ["ResultTable", "Row"]
 
 @dataclass(frozen=True)
 class Row:
-    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict."""
+    """One asset's result, flat. None stands for what does not exist: no similarity, no threshold, no verdict.
+
+    `group` is the model of a benchmark's submission, `task` what the submission answers; `use` is how the game shows
+    the texture, where a mod was read. The last two are empty for plain files.
+    """
 
     asset_id: str
     game: str = ""
@@ -53,6 +57,10 @@ class Row:
     top_sem: tuple[float, ...] = ()
     encoder: str = ""
     profile: str = ""
+    task: str = ""
+    use: str = ""
+    flags: tuple[str, ...] = ()
+    profile_fingerprint: str = ""
 
     @classmethod
     def from_score(cls, score: Score) -> Row:
@@ -86,6 +94,10 @@ class Row:
             top_sem=() if semantic is None else semantic.top,
             encoder=score.encoder,
             profile=score.profile,
+            task=score.task,
+            use=score.use,
+            flags=score.flags,
+            profile_fingerprint=score.profile_fingerprint,
         )
 
     @property
@@ -95,8 +107,10 @@ class Row:
 
 
 COLUMNS = tuple(field_.name for field_ in fields(Row))
-_LISTS = ("nearest", "top_style", "top_sem")
+_LISTS = ("nearest", "top_style", "top_sem", "flags")
 _FLOATS = tuple(f"{check}_{name}" for check in ("style", "sem") for name in ("s", "tau", "margin", "p"))
+_LATER = ("task", "use", "flags", "profile_fingerprint")
+"""Columns that older results lack."""
 _BOOLS = ("style_pass", "sem_pass", "both_pass", "borderline")
 
 
@@ -143,15 +157,15 @@ class ResultTable:
             profile: what the rows were scored with; default the table's.
 
         Raises:
-            UsageError: no profile is at hand, or k is larger than the similarities kept.
-            ProfileMismatchError: the rows were made with another encoder than the profile's.
+            UsageError: no profile is at hand, or k is larger than the 20 similarities kept.
+            ProfileMismatchError: the rows were made with another encoder or profile.
         """
         profile = profile or self.profile
         if profile is None:
             raise UsageError("rethreshold needs the profile the table was scored with: pass profile=")
+        from .rejudge import rejudged
+
         config = profile.config.with_(alpha=alpha, k=k, rule=rule)
-        if config.k > TOP:
-            raise UsageError(f"k can be at most {TOP} without embedding again, got {config.k}")
         rows = []
         for row in self.rows:
             if row.encoder and row.encoder != profile.encoder_fingerprint:
@@ -159,7 +173,12 @@ class ResultTable:
                     f"row {row.asset_id!r} was scored with encoder {row.encoder}, "
                     f"profile {profile.name!r} holds {profile.encoder_fingerprint}"
                 )
-            rows.append(_rejudged(row, profile, config) if row.top_style else row)
+            if row.profile_fingerprint and row.profile_fingerprint != profile.fingerprint:
+                raise ProfileMismatchError(
+                    f"row {row.asset_id!r} was scored with profile {row.profile!r} ({row.profile_fingerprint[:12]}), "
+                    f"got {profile.name!r} ({profile.fingerprint[:12]})"
+                )
+            rows.append(rejudged(row, profile, config) if row.top_style else row)
         return replace(self, rows=tuple(rows), profile=profile)
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -170,10 +189,9 @@ class ResultTable:
         """Write as Parquet, CSV or JSON, by the ending; in CSV, lists are JSON texts and None is empty."""
         path = Path(path)
         if path.suffix == ".parquet":
-            import pyarrow as pa
             import pyarrow.parquet as pq
 
-            pq.write_table(pa.Table.from_pylist(self.to_dicts(), schema=_arrow_schema()), path)
+            pq.write_table(self.to_arrow(), path)
         elif path.suffix == ".csv":
             path.write_text(self.to_csv(), encoding="utf-8", newline="")
         elif path.suffix == ".json":
@@ -181,10 +199,17 @@ class ResultTable:
         else:
             raise UsageError(f"results are written as .parquet, .csv or .json, got {path.name!r}")
 
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow Table. Half of a surrogate pair, from a file name in another encoding, becomes "?"."""
+        import pyarrow as pa
+
+        records = [{name: _encodable(value) for name, value in record.items()} for record in self.to_dicts()]
+        return pa.Table.from_pylist(records, schema=_arrow_schema())
+
     def to_csv(self) -> str:
         """The rows as CSV text."""
         out = io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\r\n")  # so that a lone \r or \n is quoted
         writer.writeheader()
         for values in self.to_dicts():
             writer.writerow({name: _csv_cell(value) for name, value in values.items()})
@@ -198,52 +223,32 @@ class ResultTable:
             ManifestError: a column is missing, or a value cannot be read; the line is named.
         """
         path = Path(path)
-        records: Sequence[dict[str, Any]]
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            records = pq.read_table(path).to_pylist()
-        elif path.suffix == ".csv":
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                records = list(csv.DictReader(file))
-        elif path.suffix == ".json":
-            records = json.loads(path.read_text(encoding="utf-8"))
-        else:
+        if path.suffix not in (".parquet", ".csv", ".json"):
             raise UsageError(f"results are read from .parquet, .csv or .json, got {path.name!r}")
+        try:
+            records = _records(path)
+        except (OSError, ValueError, RecursionError, csv.Error) as error:  # pyarrow's own are ValueErrors and OSErrors
+            raise ManifestError(f"{path}: no results table: {error}") from error
         return cls(tuple(_read_row(record, line, path) for line, record in enumerate(records, 2)), profile)
 
 
-def _rejudged(row: Row, profile: Profile, config: Any) -> Row:
-    changes: dict[str, Any] = {}
-    calibrated = True
-    for check, factor, top in (
-        ("style", profile.style_factor, row.top_style),
-        ("sem", row.sem_factor, row.top_sem),
-    ):
-        if factor is None or not top:
-            continue
-        calibration = profile.calibration(row.category, factor)
-        k = calibration.k_eff(config.k)
-        similarity = sum(top[:k]) / k
-        tau = calibration.threshold(config.alpha, config.k, config.rule)
-        calibrated = calibrated and tau is not None
-        changes |= {
-            f"{check}_s": similarity,
-            f"{check}_tau": tau,
-            f"{check}_margin": None if tau is None else similarity - tau,
-            f"{check}_p": calibration.p_value(similarity, config.k),
-        }
-    status: Status = row.status if row.status in FAILING else ("scored" if calibrated else "uncalibrated")
-    style = judge(status, changes["style_s"], changes["style_tau"])
-    semantic = judge(status, changes.get("sem_s"), changes.get("sem_tau")) if row.sem_factor is not None else None
-    changes |= {"status": status, "style_pass": style, "sem_pass": semantic}
-    changes["both_pass"] = combine(style, semantic, row.sem_factor is None)
-    noise = profile.batch_noise
-    margins = [changes.get("style_margin"), changes.get("sem_margin")]
-    changes["borderline"] = noise > 0 and any(margin is not None and abs(margin) <= noise for margin in margins)
-    if status != row.status:
-        changes["reason"] = "" if status == "scored" else "too few references for this alpha"
-    return replace(row, **changes)
+def _records(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        records: Any = pq.read_table(path).to_pylist()
+    elif path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            records = list(csv.DictReader(file))
+    else:
+        records = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise ValueError("expected a list of rows")
+    return records
+
+
+def _encodable(value: Any) -> Any:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) and not value.isascii() else value
 
 
 def _csv_cell(value: Any) -> Any:
@@ -255,6 +260,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def _read_row(record: dict[str, Any], line: int, path: Path) -> Row:
+    record = {**dict.fromkeys(_LATER, ""), **record}
     missing = [name for name in COLUMNS if name not in record]
     if missing:
         raise ManifestError(f"{path}: no results table: column {missing[0]!r} is missing")
@@ -264,10 +270,33 @@ def _read_row(record: dict[str, Any], line: int, path: Path) -> Row:
             value = record[name]
             if isinstance(value, str):
                 value = _from_text(name, value)
-            values[name] = tuple(value or ()) if name in _LISTS else value
+            values[name] = _of_its_kind(name, value)
     except (ValueError, TypeError) as error:
         raise ManifestError(f"{path}, line {line}: column {name!r}: {error}") from error
     return Row(**values)
+
+
+def _of_its_kind(name: str, value: Any) -> Any:
+    """The value, or a ValueError where no Row can hold it in this column."""
+    if name in _LISTS:
+        kind = str if name in ("nearest", "flags") else (int, float)
+        values = tuple(value or ())
+        if not isinstance(value, (list, tuple, type(None))) or not all(isinstance(v, kind) for v in values):
+            raise ValueError(f"cannot be {value!r}")
+        return values
+    if name in _FLOATS:
+        fits = value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value))
+    elif name in _BOOLS:
+        fits = isinstance(value, bool) or (value is None and name != "borderline")
+    elif name in ("grid", "frames"):
+        fits = type(value) is int and value >= 1
+    elif name == "status":
+        fits = value in get_args(Status)
+    else:
+        fits = isinstance(value, str) or (value is None and name == "sem_factor")
+    if not fits:
+        raise ValueError(f"cannot be {value!r}")
+    return value
 
 
 def _from_text(name: str, text: str) -> Any:
@@ -290,5 +319,6 @@ def _arrow_schema() -> Any:
     types: dict[str, Any] = dict.fromkeys(COLUMNS, pa.string())
     types |= dict.fromkeys(_FLOATS, pa.float64()) | dict.fromkeys(_BOOLS, pa.bool_())
     types |= {"grid": pa.int32(), "frames": pa.int32(), "nearest": pa.list_(pa.string())}
+    types |= {"flags": pa.list_(pa.string())}
     types |= {"top_style": pa.list_(pa.float64()), "top_sem": pa.list_(pa.float64())}
     return pa.schema(list(types.items()))

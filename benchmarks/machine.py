@@ -17,3 +17,11 @@ def machine() -> str:
     return (
         f"machine: {model}, {cores} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     )
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process has held, in MB."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if platform.system() == "Darwin" else peak / 1e3

@@ -5,9 +5,9 @@ Needs Minecraft's own textures, which are Mojang's and not shipped here. Install
     mkdir -p scratch && npm install --prefix scratch minecraft-assets@1.19.0
     python benchmarks/minecraft.py scratch/node_modules/minecraft-assets/minecraft-assets/data
 
-References: 1.21.1 (items, blocks, entity). Submissions: the textures that 26.1 has under names that 1.21.1 has not, and that
-are no copies; the game's artists drew them later, so a good judge passes about 1 - alpha of them. The degradations of those
-show the other side: AUROC of S_style - tau, undamaged against damaged.
+References: 1.21.1 (items, blocks, entity). Submissions: the textures that 26.1 has under names that 1.21.1 has not, and
+that are no copies; the game's artists drew them later, so a good judge passes about 1 - alpha of them. The degradations
+of those show the other side: AUROC of S_style - tau, undamaged against damaged.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from assetscore.encoders.lite.damage import DAMAGE
 from machine import machine
 
 import assetscore
-from assetscore.encoders.lite.damage import DAMAGE
 from assetscore.images import load
 from assetscore.report import render
 from assetscore.scorer import Item
@@ -47,8 +47,7 @@ def main() -> int:
         print(f"{options.data}: no 1.21.1 and 26.1 there.\n{__doc__}", file=sys.stderr)
         return 2
     print(machine())
-    triples = [(f"{c}/{name}", c, path) for c in CATEGORIES for name, path in files(old, c).items()]
-    references = assetscore.ReferenceSet.from_textures(triples, "minecraft-1.21.1")
+    references = assetscore.ReferenceSet.from_minecraft(old, "minecraft-1.21.1")
     print("references after exact duplicates collapse:", references.categories)
     start = time.perf_counter()
     extra = {} if options.encoder is None else {"encoder": options.encoder}

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-from makers_lzx import compress
 from PIL import Image
+
+from .makers_lzx import compress
 
 
 def art(seed: int, width: int = 16, height: int = 16, colours: int = 6) -> np.ndarray:
@@ -58,14 +59,18 @@ def write_tree(root: Path, files: Mapping[str, bytes]) -> Path:
     return root
 
 
-def zip_bytes(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]], folders: bool = False, stream: bool = False) -> bytes:
+def zip_bytes(
+    files: Mapping[str, bytes] | Iterable[tuple[str, bytes]], folders: bool = False, stream: bool = False
+) -> bytes:
     """A zip. `folders`: with explicit folder entries; `stream`: with data descriptors, as unseekable output has them."""
     out = io.BytesIO()
     target = _Unseekable(out) if stream else out
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         entries = list(files.items() if isinstance(files, Mapping) else files)
         if folders:
-            for folder in sorted({"/".join(n.split("/")[:i]) + "/" for n, _ in entries for i in range(1, n.count("/") + 1)}):
+            for folder in sorted(
+                {"/".join(n.split("/")[:i]) + "/" for n, _ in entries for i in range(1, n.count("/") + 1)}
+            ):
                 archive.writestr(zipfile.ZipInfo(folder), b"")
         for name, content in entries:
             archive.writestr(name, content)
@@ -97,9 +102,7 @@ def rawimg(pixels: np.ndarray) -> bytes:
     return struct.pack("<iii", 1, width, height) + np.ascontiguousarray(pixels).tobytes()
 
 
-def tmod(
-    files: Mapping[str, bytes], loader: str = "2022.9.47.87", mod: str = "RubyMod", packed: bool = True
-) -> bytes:
+def tmod(files: Mapping[str, bytes], loader: str = "2022.9.47.87", mod: str = "RubyMod", packed: bool = True) -> bytes:
     """A .tmod: before version 0.11 the old layout, else the new one, where `packed` deflates what gets smaller."""
     if tuple(map(int, loader.split("."))) < (0, 11):
         inner = net_string(mod) + net_string("1.0") + struct.pack("<i", len(files))
@@ -137,7 +140,13 @@ def xnb_body(surface: bytes, width: int, height: int, surface_format: int = 0, r
 
 
 def xnb(
-    surface: bytes, width: int, height: int, surface_format: int = 0, packing: str = "", version: int = 5, platform: str = "w"
+    surface: bytes,
+    width: int,
+    height: int,
+    surface_format: int = 0,
+    packing: str = "",
+    version: int = 5,
+    platform: str = "w",
 ) -> bytes:
     """An .xnb with one Texture2D. `packing`: "", "lz4", or LZX as "stored", "verbatim" or "aligned"."""
     body = xnb_body(surface, width, height, surface_format)

@@ -217,9 +217,7 @@ def cabinet(frames: list[tuple[bytes, int]], name: str) -> bytes:
     files_at = 36 + 8
     data_at = files_at + 16 + len(file_name)
     total = sum(size for _, size in frames)
-    header = struct.pack(
-        "<4sIIIIIBBHHHHH", b"MSCF", 0, data_at + len(body), 0, files_at, 0, 3, 1, 1, 1, 0, 0, 0
-    )
+    header = struct.pack("<4sIIIIIBBHHHHH", b"MSCF", 0, data_at + len(body), 0, files_at, 0, 3, 1, 1, 1, 0, 0, 0)
     folder = struct.pack("<IHH", data_at, len(frames), 3 | 16 << 8)
     entry = struct.pack("<IIHHHH", total, 0, 0, 0x21, 0, 0x20) + file_name
     return header + folder + entry + body

@@ -3,19 +3,21 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from assetscore import Profile, ResultTable, Scorer
+from assetscore import Profile, ReferenceSet, ResultTable, Scorer
 from assetscore.batch import find_assets, read_manifest, run, walk_folder
 from assetscore.calibration import wilson_interval
 from assetscore.errors import ManifestError, ProfileMismatchError, UsageError
 from assetscore.scorer import Item
 from assetscore.summary import leave_one_out_row, summarise
-from assetscore.table import COLUMNS
+from assetscore.table import COLUMNS, Row
 
-from .conftest import sprite
+from .conftest import Conditional, sprite
 from .png import RGBA, png
 
 
@@ -83,6 +85,31 @@ class TestFolders:
         rows = {r.asset_id: r.status for r in run(scorer, walk_folder(tmp_path / "in", scorer.profile.categories))}
         assert rows == {"item/leaves.png": "unreadable", "item/own.png": "scored", "item/stays.png": "scored"}
 
+    def test_names_that_are_no_text_and_loops(self, scorer: Scorer, tmp_path: Path) -> None:
+        folder = tmp_path / "mod" / "item"
+        folder.mkdir(parents=True)
+        (folder / "good.png").write_bytes(png(sprite(2000), RGBA))
+        (folder / "loop.png").symlink_to(folder / "loop.png")
+        names = [b"caf\xe9.png", b"esc\x1b[31m.png", b"new\nline.png"]
+        for name in names:
+            with open(os.fsencode(folder) + b"/" + name, "wb") as file:
+                file.write(png(sprite(2001), RGBA))
+        table = run(scorer, walk_folder(tmp_path / "mod", scorer.profile.categories))
+        assert [row.status for row in table].count("scored") == 4
+        assert {row.asset_id: row.status for row in table}["item/loop.png"] in ("missing", "unreadable")
+        assert all(row.asset_id.isprintable() and row.path.isprintable() for row in table)
+        for ending in ("parquet", "csv", "json"):
+            table.write(tmp_path / f"t.{ending}")
+            assert ResultTable.read(tmp_path / f"t.{ending}").rows == table.rows
+        refs = ReferenceSet.from_folder(tmp_path / "mod")
+        assert len(refs.fingerprint) == 64
+
+    def test_linked_folders_are_spoken_of(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (tmp_path / "item").mkdir()
+        (tmp_path / "block").symlink_to(tmp_path / "item")
+        walk_folder(tmp_path, ["item"])
+        assert "block" in caplog.text
+
 
 class TestManifests:
     def test_csv_and_jsonl_say_the_same(self, tmp_path: Path) -> None:
@@ -149,7 +176,7 @@ class TestTable:
         assert header == (
             "asset_id,game,category,group,path,status,reason,style_s,style_tau,style_margin,style_p,style_pass,"
             "sem_factor,sem_s,sem_tau,sem_margin,sem_p,sem_pass,both_pass,borderline,grid,frames,nearest,top_style,"
-            "top_sem,encoder,profile"
+            "top_sem,encoder,profile,task,use,flags,profile_fingerprint"
         )
 
     @pytest.mark.parametrize("alpha", [0.05, 0.15, 0.3, 0.45])
@@ -178,7 +205,7 @@ class TestTable:
         assert strict.rethreshold(alpha=0.15).column("both_pass") == table.column("both_pass")
 
     def test_wrong_use(self, table: ResultTable, profile: Profile) -> None:
-        with pytest.raises(UsageError, match="at most 20"):
+        with pytest.raises(UsageError, match="between 1 and 20"):
             table.rethreshold(k=21)
         with pytest.raises(UsageError, match="profile"):
             ResultTable(table.rows).rethreshold(alpha=0.1)
@@ -197,6 +224,75 @@ class TestTable:
         (tmp_path / "x.csv").write_text(content)
         with pytest.raises(ManifestError, match=words):
             ResultTable.read(tmp_path / "x.csv")
+
+    def test_another_profile_with_the_same_encoder_is_refused(
+        self, table: ResultTable, references: ReferenceSet
+    ) -> None:
+        other = Profile.build(ReferenceSet("other", references.references[:-1]), Conditional())
+        with pytest.raises(ProfileMismatchError, match="a0"):
+            table.rethreshold(alpha=0.3, profile=other)
+
+    @pytest.mark.parametrize("alpha", [0.05, 0.3])
+    def test_words_and_remarks_follow(self, scorer: Scorer, alpha: float) -> None:
+        items = [Item(sprite(2000 + i), "item", asset_id=f"a{i}") for i in range(9)]
+        judged = run(scorer, items).rethreshold(alpha=alpha)
+        fresh = run(Scorer(scorer.profile, alpha=alpha), items)
+        assert [replace(row, nearest=()) for row in judged] == [replace(row, nearest=()) for row in fresh]
+        assert judged.rethreshold(alpha=0.01).rethreshold(alpha=alpha).rows == judged.rows
+
+    @pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", 'a"b', "a,b", "=1+1", " a ", "\u202ea", "\ud800"])
+    def test_any_text_survives_csv(self, text: str, tmp_path: Path) -> None:
+        table = ResultTable((Row("x", reason=text, group=text), Row("y")))
+        if text.isprintable() or text[0] == "a":
+            table.write(tmp_path / "t.csv")
+            assert ResultTable.read(tmp_path / "t.csv").rows == table.rows
+        table.write(tmp_path / "t.parquet")
+        assert len(ResultTable.read(tmp_path / "t.parquet")) == 2
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("t.json", b"[1]"),
+            ("t.json", b"["),
+            ("t.json", b"{}"),
+            ("t.json", b"[" * 100_000),
+            ("t.csv", b"\xff\xfea\x00"),
+            ("t.parquet", b"PAR1"),
+            ("t.parquet", b""),
+            ("gone.csv", None),
+            ("gone.parquet", None),
+        ],
+    )
+    def test_what_is_no_table_is_a_named_error(self, name: str, content: bytes | None, tmp_path: Path) -> None:
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(ManifestError, match=name):
+            ResultTable.read(tmp_path / name)
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("status", "banana"),
+            ("style_s", [1]),
+            ("style_s", float("nan")),
+            ("style_s", True),
+            ("style_pass", 1),
+            ("borderline", None),
+            ("grid", 0),
+            ("frames", "2x"),
+            ("nearest", [1]),
+            ("top_style", ["a"]),
+            ("top_style", 0.5),
+            ("asset_id", None),
+            ("category", 3),
+        ],
+    )
+    def test_values_no_row_can_hold(self, table: ResultTable, column: str, value: object, tmp_path: Path) -> None:
+        records = table.to_dicts()
+        records[1][column] = value
+        (tmp_path / "t.json").write_text(json.dumps(records))
+        with pytest.raises(ManifestError, match=f"line 3: column '{column}'"):
+            ResultTable.read(tmp_path / "t.json")
 
 
 class TestSummary:

@@ -11,17 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers_games import art, model, png, solid, write_tree, zip_bytes
-from makers_limits import soon_and_small
 
 from assetscore.errors import ArchiveError, ImageError, ManifestError, ReferenceSetError, UsageError
 from assetscore.references import ReferenceSet
 from assetscore.submissions import minecraft
-from assetscore.submissions.minecraft_models import resolve
+from assetscore.submissions.minecraft_models import Model, resolve
 
-MODS = Path(os.environ.get("ASSETSCORE_MODS", Path(__file__).parents[2] / "shared" / "data" / "mods"))
-FARMERS = MODS / "farmersdelight"
-needs_farmers = pytest.mark.skipif(not FARMERS.is_dir(), reason="the mod's sources are not here")
+from .makers_games import art, model, png, solid, write_tree, zip_bytes
+from .makers_limits import soon_and_small
 
 A = "assets/ruby/"
 
@@ -200,7 +197,9 @@ def test_what_is_not_built_into_the_mod_does_not_count(tmp_path, place):
 def test_sub_projects_and_generated_resources_are_one_mod(tmp_path):
     files = {
         "common/src/main/resources/assets/ruby/textures/item/gem.png": png(1),
-        "common/src/generated/resources/assets/ruby/models/item/gem.json": model("item/generated", layer0="ruby:item/gem"),
+        "common/src/generated/resources/assets/ruby/models/item/gem.json": model(
+            "item/generated", layer0="ruby:item/gem"
+        ),
         "fabric/src/main/resources/assets/ruby/textures/item/gem.png": png(2),
         "fabric/src/main/resources/assets/rubyfabric/textures/item/extra.png": png(3),
     }
@@ -240,6 +239,17 @@ def test_a_folder_of_jars_and_packs(tmp_path):
         assert any("broken.zip" in note for note in submission.notes)
 
 
+@pytest.mark.parametrize("place", ["mod.jar", "mods/mod.jar", "pack/assets", "libs/mod.jar"])
+def test_a_folder_of_one(tmp_path, place):
+    if place.endswith(".jar"):
+        write_tree(tmp_path, {place: zip_bytes(mod()), "readme.txt": b""})
+    else:
+        write_tree(tmp_path / "pack", {**mod(), "pack.mcmeta": b"{}"})
+    with minecraft.read(tmp_path) as submission:
+        assert rows(submission) == ({} if place.startswith("libs") else EXPECTED)
+        assert {asset.group for asset in submission.assets} <= {""}
+
+
 def test_a_jar_without_textures_is_a_valid_empty_result(tmp_path):
     path = tmp_path / "data.jar"
     path.write_bytes(zip_bytes({"data/ruby/recipes/gem.json": b"{}", "fabric.mod.json": b"{}"}))
@@ -249,7 +259,9 @@ def test_a_jar_without_textures_is_a_valid_empty_result(tmp_path):
 
 
 def test_broken_json_is_noted_and_passed_over(tmp_path):
-    files = mod(**{A + "models/block/broken.json": b"{", A + "blockstates/b.json": b"\xff\xfe", A + "items/x.json": b"[1,"})
+    files = mod(
+        **{A + "models/block/broken.json": b"{", A + "blockstates/b.json": b"\xff\xfe", A + "items/x.json": b"[1,"}
+    )
     files[A + "models/item/number.json"] = b"17"
     files[A + "models/item/digits.json"] = b'{"a": ' + b"9" * 20_000 + b"}"
     files[A + "models/item/bom.json"] = b"\xef\xbb\xbf" + model("item/generated", layer0="ruby:item/bom")
@@ -275,7 +287,9 @@ FRAMES = [
 @pytest.mark.parametrize(("name", "mcmeta", "size", "count"), FRAMES, ids=[f[0] for f in FRAMES])
 @pytest.mark.parametrize("jar", [False, True])
 def test_frames_by_mcmeta_alone(tmp_path, name, mcmeta, size, count, jar):
-    files = {A + "textures/block/strip.png": png(np.random.default_rng(1).integers(0, 255, (size[1], size[0], 4), np.uint8))}
+    files = {
+        A + "textures/block/strip.png": png(np.random.default_rng(1).integers(0, 255, (size[1], size[0], 4), np.uint8))
+    }
     files[A + "textures/block/nothing_beside.png.mcmeta"] = b'{"animation": {}}'
     if mcmeta is not None:
         files[A + "textures/block/strip.png.mcmeta"] = mcmeta
@@ -322,6 +336,23 @@ def test_odd_names(tmp_path):
     for number, name in enumerate(places):
         key = f"ruby:item/{name if name.endswith('.PNG') else name[:-4]}"
         assert (found[key].texture.pixels == art(number)).all()
+
+
+def test_names_that_no_table_or_terminal_should_see(tmp_path):
+    folder = tmp_path / A / "textures/item"
+    folder.mkdir(parents=True)
+    for number, name in enumerate([b"\xff\xfe.png", b"two\nlines.png", b"\x1b[31mred.png"]):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(png(number))
+    (tmp_path / A / "models/item").mkdir(parents=True)
+    surrogate = '{"parent": "item/generated", "textures": {"layer0": "ruby:item/\\ud800\\u001b"}}'
+    (tmp_path / A / "models/item/a.json").write_text(surrogate)
+    submission = minecraft.read(tmp_path)
+    assert len(submission.assets) == 4
+    for asset in submission.assets:
+        assert (asset.id + asset.path + asset.reason).isprintable()
+        (asset.id + asset.path).encode()
+    pixels = {asset.texture.pixels.tobytes() for asset in submission.assets if asset.origin == "own"}
+    assert pixels == {art(number).tobytes() for number in range(3)}
 
 
 def test_unreadable_pictures_cost_one_row_each(tmp_path):
@@ -381,7 +412,7 @@ def cycle(length: int) -> dict[str, bytes]:
 HOSTILE_TREES = {
     "a model its own parent": cycle(1),
     "parents in a circle": cycle(7),
-    "endless parents": {A + f"models/item/m{i}.json": model(f"ruby:item/m{i + 1}") for i in range(3000)},
+    "endless parents": {A + f"models/item/m{i}.json": model(f"ruby:item/m{i + 1}") for i in range(300)},
     "variables in a circle": {A + "models/item/a.json": model("item/generated", layer0="#a", a="#b", b="#a")},
     "arrays 1,000 deep": {A + "models/item/a.json": b"[" * 1000 + b"]" * 1000},
     "objects 1,000 deep": {A + "models/item/a.json": b'{"a":' * 1000 + b"1" + b"}" * 1000},
@@ -417,6 +448,7 @@ def test_resolve_follows_variables_through_parents():
         "m:block/base": {"parent": "block/cube", "textures": {"side": "#main", "top": "#cap", "main": "m:block/x"}},
         "m:block/child": {"parent": "m:block/base", "textures": {"cap": "m:block/y", "main": "m:block/z"}},
     }
+    models = {key: Model.of(content) for key, content in models.items()}
     assert dict(resolve("m:block/base", models).textures) == {"side": "m:block/x", "main": "m:block/x"}
     assert dict(resolve("m:block/child", models).textures) == {
         "side": "m:block/z", "top": "m:block/y", "cap": "m:block/y", "main": "m:block/z",
@@ -458,7 +490,9 @@ def test_vanilla_references_from_every_layout(tmp_path, layout):
         path = path / "assets"
     records = list(minecraft.references(path))
     assert [(r.id, r.category, r.group, r.words) for r in records] == RECORDS
-    assert ReferenceSet.from_minecraft(path).categories == {"block": 4, "entity": 1, "item": 1}
+    refs = ReferenceSet.from_minecraft(path)
+    assert refs.categories == {"block": 2, "entity": 1, "item": 1}  # an animation is one texture ...
+    assert len(refs) == 6  # ... of which each frame can be a neighbour
 
 
 def test_no_vanilla_art_is_a_named_error(tmp_path):
@@ -466,9 +500,9 @@ def test_no_vanilla_art_is_a_named_error(tmp_path):
         list(minecraft.references(write_tree(tmp_path, mod())))
 
 
-@needs_farmers
-def test_a_real_mod_and_its_jar_have_the_same_rows(tmp_path):
-    submission = minecraft.read(FARMERS)
+def test_a_real_mod_and_its_jar_have_the_same_rows(mods, tmp_path):
+    farmers = mods / "farmersdelight"
+    submission = minecraft.read(farmers)
     counted = Counter((asset.category, asset.use) for asset in submission.assets)
     assert len(submission.assets) == 394
     assert counted == {
@@ -485,8 +519,8 @@ def test_a_real_mod_and_its_jar_have_the_same_rows(tmp_path):
     assert {asset.origin for asset in submission.assets} == {"own"}
     jar = tmp_path / "farmersdelight.jar"
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
-        for root in (FARMERS / "src/generated/resources", FARMERS / "src/main/resources"):
-            for file in sorted(root.rglob("*")):
+        for root in (farmers / "src/generated/resources", farmers / "src/main/resources"):
+            for file in sorted(path for path in root.rglob("*") if path.is_file()):
                 archive.write(file, file.relative_to(root).as_posix())
     with minecraft.read(jar) as packed:
         assert rows(packed) == rows(submission)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import assetscore
 from assetscore import Profile, ReferenceSet, Scorer
@@ -18,11 +22,12 @@ from assetscore.errors import (
     ProfileError,
     ProfileMismatchError,
     ProfileNotFoundError,
+    ReferenceSetError,
     UnknownCategoryError,
     UsageError,
 )
+from assetscore.folders import data_folder, named_profiles
 from assetscore.images import enlarge
-from assetscore.store import data_folder, named_profiles
 
 from .conftest import Conditional, sprite
 
@@ -101,7 +106,7 @@ class TestSaveAndLoad:
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "write_bytes", fail)
-            with pytest.raises(OSError, match="disk full"):
+            with pytest.raises(ProfileError, match="disk full"):
                 profile.save(saved)
         Profile.load(saved)
         assert [p.name for p in saved.parent.iterdir()] == ["saved"]
@@ -112,8 +117,148 @@ class TestSaveAndLoad:
         assert row["tau"] == profile.calibration("item", "art style").threshold(0.15, 5)
         assert (row["n"], row["m"], row["k"]) == (40, 6, 5)
 
+    def test_a_strangers_profile_json_does_not_make_a_folder_ours(self, profile: Profile, tmp_path: Path) -> None:
+        for content in ('{"name": "my modpack"}', "[]", "nonsense", '{"schema": 1, "files": {}}'):
+            folder = tmp_path / "modpack"
+            folder.mkdir(exist_ok=True)
+            (folder / "profile.json").write_text(content)
+            (folder / "thesis.txt").write_text("years of work")
+            with pytest.raises(ProfileError, match="not overwritten"):
+                profile.save(folder)
+            assert (folder / "thesis.txt").exists()
+
+    @pytest.mark.parametrize("failing", [OSError("no"), KeyboardInterrupt()])
+    def test_a_failed_exchange_puts_the_old_one_back(
+        self, profile: Profile, saved: Path, monkeypatch: pytest.MonkeyPatch, failing: BaseException
+    ) -> None:
+        real = Path.rename
+        calls = []
+
+        def rename(self: Path, target: Path) -> Path:
+            calls.append(self)
+            if len(calls) == 2:
+                raise failing
+            return real(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", rename)
+            with pytest.raises((ProfileError, KeyboardInterrupt)):
+                profile.save(saved)
+        Profile.load(saved)
+        assert [p.name for p in saved.parent.iterdir()] == ["saved"]
+
+    def test_two_processes_save_at_once(self, profile: Profile, tmp_path: Path) -> None:
+        threads = [threading.Thread(target=lambda: [profile.save(tmp_path / "p") for _ in range(8)]) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        Profile.load(tmp_path / "p")
+        assert [p.name for p in tmp_path.iterdir()] == ["p"]
+
+    def test_many_atlas_pages(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("assetscore.atlas.PAGE", 16)
+        refs = ReferenceSet.from_textures([(str(i), "item", sprite(i)) for i in range(23)])
+        Profile.build(refs, PixelStats()).save(tmp_path / "p")
+        assert (tmp_path / "p" / "atlas-22.png").exists()
+        assert Profile.load(tmp_path / "p").references.fingerprint == refs.fingerprint
+
+    def test_a_profile_saved_again_is_read_again(self, references: ReferenceSet, tmp_path: Path) -> None:
+        Profile.build(references, PixelStats()).save(tmp_path / "p")
+        assert assetscore.score(sprite(999), "item", profile=tmp_path / "p").style.n == 40
+        fewer = ReferenceSet("fewer", references.of("item")[:30])
+        Profile.build(fewer, PixelStats()).save(tmp_path / "p")
+        assert assetscore.score(sprite(999), "item", profile=tmp_path / "p").style.n == 30
+
 
 class TestDamage:
+    @pytest.fixture
+    def forge(self, saved: Path):  # type: ignore[no-untyped-def]
+        """Write changed tensors or descriptions with the hashes made right again, as a stranger would."""
+
+        def write(change_json=None, change_tensors=None) -> None:  # type: ignore[no-untyped-def]
+            described = json.loads((saved / "profile.json").read_text())
+            if change_tensors is not None:
+                tensors = load_file(saved / "vectors.safetensors")
+                change_tensors(tensors)
+                save_file(tensors, saved / "vectors.safetensors")
+                digest = hashlib.sha256((saved / "vectors.safetensors").read_bytes()).hexdigest()
+                described["files"]["vectors.safetensors"] = digest
+            if change_json is not None:
+                change_json(described)
+            (saved / "profile.json").write_text(json.dumps(described))
+
+        return write
+
+    LOO = "leave one out\nitem\nart style"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO][0]}),
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO][:-1]}),
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO][:, :3].copy()}),
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO] * np.nan}),
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO] * 0 - 5}),
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO][:, ::-1].copy()}),
+            lambda t: t.update({TestDamage.LOO: t[TestDamage.LOO].astype(np.int8)}),
+            lambda t: t.pop(TestDamage.LOO),
+            lambda t: t.update({"features\nitem": t["features\nitem"][0]}),
+            lambda t: t.update({"features\nitem": t["features\nitem"] * np.inf}),
+            lambda t: t.update({"features\nitem": t["features\nitem"][1:]}),
+            lambda t: t.pop("features\nitem"),
+        ],
+    )
+    def test_tensors_of_a_stranger(self, saved: Path, forge, change) -> None:  # type: ignore[no-untyped-def]
+        forge(change_tensors=change)
+        with pytest.raises(ProfileCorruptError):
+            Profile.load(saved)
+
+    @pytest.mark.parametrize(
+        ("where", "value"),
+        [
+            (("encoder", "batch_noise"), "1"),
+            (("encoder", "batch_noise"), float("inf")),
+            (("encoder", "metric"), "foo"),
+            (("encoder", "conditional"), "yes"),
+            (("config", "alpha"), "0.15"),
+            (("config", "families"), "no"),
+            (("config", "k"), 21),
+            (("schema",), True),
+            (("references", "rows", 0, 7, 5), 4096),
+            (("references", "rows", 0, 7, 5), float("inf")),
+            (("references", "rows", 0, 7, 1), -1),
+            (("references", "rows", 0, 7, 3), 10**9),
+            (("references", "rows", 0), []),
+            (("files",), {}),
+        ],
+    )
+    def test_values_of_a_stranger(self, saved: Path, forge, where, value) -> None:  # type: ignore[no-untyped-def]
+        def change(described) -> None:  # type: ignore[no-untyped-def]
+            part = described
+            for key in where[:-1]:
+                part = part[key]
+            part[where[-1]] = value
+
+        forge(change_json=change)
+        start = time.perf_counter()
+        with pytest.raises(ProfileCorruptError):
+            Profile.load(saved)
+        assert time.perf_counter() - start < 5
+
+    def test_what_profile_json_says_of_the_encoder_is_held_against_it(self, references, saved: Path, forge) -> None:  # type: ignore[no-untyped-def]
+        Profile.build(references, PixelStats()).save(saved)
+        forge(change_json=lambda d: d["encoder"].update(conditional=True))
+        with pytest.raises(ProfileMismatchError, match="conditional"):
+            Profile.load(saved, "pixelstats")
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+    def test_no_pipe_is_waited_for(self, saved: Path) -> None:
+        (saved / "thresholds.json").unlink()
+        os.mkfifo(saved / "thresholds.json")
+        with pytest.raises(ProfileCorruptError, match="regular"):
+            Profile.load(saved)
+
     @pytest.mark.parametrize("name", ["vectors.safetensors", "thresholds.json", "atlas-0.png"])
     @pytest.mark.parametrize("how", ["changed", "missing", "truncated", "lfs"])
     def test_the_part_that_differs_is_named(self, saved: Path, name: str, how: str) -> None:
@@ -222,6 +367,44 @@ class TestEncoders:
         np.testing.assert_array_equal(Profile.load(tmp_path / "p", second).vectors("item", "ruby sword"), expected)
         assert second.passes == len(references.of("item"))
 
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda v: v[1:],
+            lambda v: np.concatenate([v, v[:1]]),
+            lambda v: v[0],
+            lambda v: v[None],
+            lambda v: v.astype(str),
+            lambda v: v * 0,
+            lambda v: v * np.nan,
+        ],
+    )
+    def test_vectors_of_the_wrong_shape_are_named_errors(self, references: ReferenceSet, spoil) -> None:  # type: ignore[no-untyped-def]
+        class Spoilt(Encoder):
+            name, fingerprint = "spoilt", "spoilt/1"
+
+            def embed(self, images, factors):  # type: ignore[no-untyped-def]
+                return dict.fromkeys(factors, spoil(PixelStats().features(images)))
+
+        with pytest.raises((EmbeddingError, ReferenceSetError)):
+            Profile.build(references, Spoilt())
+
+    def test_a_passing_failure_is_not_kept(self, references: ReferenceSet) -> None:
+        class Flaky(Encoder):
+            name, fingerprint, conditional, broken = "flaky", "flaky/1", True, False
+
+            def embed(self, images, factors):  # type: ignore[no-untyped-def]
+                vectors = Conditional().embed(images, factors)
+                return {f: v * np.nan for f, v in vectors.items()} if self.broken else vectors
+
+        flaky = Flaky()
+        scorer = Scorer(Profile.build(references, flaky))
+        flaky.broken = True
+        with pytest.raises(EmbeddingError):
+            scorer.profile.vectors("item", "ruby sword")
+        flaky.broken = False
+        assert scorer.score(sprite(999), "item", "ruby sword").status == "scored"
+
     def test_lpips_metric(self, references: ReferenceSet) -> None:
         class Distance(PixelStats):
             name, fingerprint = "distance", "distance/1"
@@ -240,6 +423,39 @@ class TestEncoders:
         query = 3 * PixelStats().features([asset]).astype(float)[0]
         S = 1 - np.sort(((vectors - query) ** 2).sum(-1))[:5].mean()
         assert Scorer(built).score(asset, "item").style.similarity == pytest.approx(S, abs=1e-5)
+
+
+def test_reranking_reaches_thresholds_and_scores(references: ReferenceSet) -> None:
+    """Candidates by vectors, values by pairs: recomputed by hand."""
+
+    def pair(a, b) -> float:  # type: ignore[no-untyped-def]
+        return 1 - abs(float(a.pixels.mean()) - float(b.pixels.mean())) / 255
+
+    class Pairs(PixelStats):
+        name, fingerprint, rerank_top = "pairs", "pairs/1", 8
+
+        def rerank(self, query, candidates, factor):  # type: ignore[no-untyped-def]
+            return np.array([pair(query, candidate) for candidate in candidates])
+
+    built = Profile.build(references, Pairs())
+    items = references.of("item")
+    vectors = built.vectors("item", "art style").astype(float)
+    matrix = vectors @ vectors.T
+    np.fill_diagonal(matrix, -np.inf)
+    expected = []
+    for i, row in enumerate(matrix):
+        candidates = np.argsort(-row, kind="stable")[:8]
+        expected.append(
+            np.mean(sorted((pair(items[i].texture, items[j].texture) for j in candidates), reverse=True)[:5])
+        )
+    np.testing.assert_allclose(built.calibration("item", "art style").scores(5), expected, atol=1e-12)
+    asset = assetscore.images.load(sprite(4321))
+    query = PixelStats().features([asset]).astype(float)[0]
+    candidates = np.argsort(-(vectors @ query), kind="stable")[:8]
+    S = np.mean(sorted((pair(asset, items[j].texture) for j in candidates), reverse=True)[:5])
+    result = Scorer(built).score(asset, "item")
+    assert result.style.similarity == pytest.approx(S, abs=1e-12)
+    assert len(result.style.top) == 8
 
 
 class TestFamilies:
@@ -276,7 +492,16 @@ class TestFamilies:
 def test_wrong_use(profile: Profile, references: ReferenceSet) -> None:
     with pytest.raises(UnknownCategoryError, match="block, item"):
         profile.calibration("gui", "art style")
-    for options in ({"k": 0}, {"alpha": 0.0}, {"rule": "x"}, {"factors": ()}, {"factors": [""]}):
+    for options in (
+        {"k": 0},
+        {"k": 21},
+        {"k": True},
+        {"alpha": "0.1"},
+        {"alpha": 0.0},
+        {"rule": "x"},
+        {"factors": ()},
+        {"factors": [""]},
+    ):
         with pytest.raises(UsageError):
             Profile.build(references, PixelStats(), **options)  # type: ignore[arg-type]
 
@@ -291,4 +516,7 @@ def test_many_requests_do_not_pile_up(references: ReferenceSet) -> None:
 
 def test_a_copied_folder_works(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, tmp_path / "elsewhere" / "copy")
-    assert Profile.load(tmp_path / "elsewhere" / "copy").name == "copy"
+    copied = Profile.load(tmp_path / "elsewhere" / "copy")
+    assert copied.name == "drawn"
+    copied.save(tmp_path / "again")
+    assert (tmp_path / "again" / "profile.json").read_bytes() == (saved / "profile.json").read_bytes()

@@ -7,8 +7,8 @@ import pytest
 
 from assetscore import ReferenceSet
 from assetscore.errors import ManifestError, ReferenceSetError
+from assetscore.folders import shipped_folder
 from assetscore.images import enlarge
-from assetscore.store import shipped_folder
 
 from .conftest import sprite
 from .png import RGBA, png

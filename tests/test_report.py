@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from numpy.typing import NDArray
 
 from assetscore.encoders.base import Encoder
@@ -28,6 +29,7 @@ from assetscore.references import ReferenceSet
 from assetscore.report import write_report
 from assetscore.report.pictures import LONGEST, Album, png_bytes
 from assetscore.scorer import Item, Scorer
+from assetscore.studies.ablation import ablation
 from assetscore.table import ResultTable
 
 from .browser import Browser, find_chromium
@@ -125,6 +127,20 @@ def data_of(path: Path) -> dict[str, Any]:
 
 
 # Without a browser
+
+
+def test_two_configurations_with_hostile_names(table: ResultTable, profile: Profile, tmp_path: Path) -> None:
+    rows = [replace(row, task=f"t{i % 3}", group=HOSTILE[i % 2]) for i, row in enumerate(table)]
+    (found,) = ablation(rows, *HOSTILE[:2])
+    write_report(ResultTable(tuple(rows)), tmp_path / "r.html", profile=profile, ablation=found)
+    page = (tmp_path / "r.html").read_text("utf-8")
+    section = page[page.index("Two configurations") : page.index('id="assets"')]
+    assert "Difference over 3 tasks" in section
+    for name in HOSTILE[:2]:
+        assert f"<bdi>{escape(name)}</bdi>" in section
+    for measure, (first, second) in found.rates.items():
+        assert f"<b>{first.value:.2f}</b>" in section, measure
+        assert f"<b>{second.value:.2f}</b>" in section, measure
 
 
 class _Addresses(HTMLParser):

@@ -48,7 +48,7 @@ class TestTheScore:
             assert check.threshold == pytest.approx(tau, abs=1e-9)
             assert check.margin == pytest.approx(S - tau, abs=1e-9)
             assert check.p_value == pytest.approx((1 + sum(s <= S for s in loo)) / 41)
-            assert check.passed is (S >= tau)
+            assert check.passed is (tau <= S)
             assert [n.reference for n in check.neighbours] == [id for _, id in similarities[:5]]
             assert (check.k, check.alpha, check.n, check.rule) == (5, 0.15, 40, "conformal")
             assert list(check.top) == pytest.approx([s for s, _ in similarities[:20]], abs=1e-9)
@@ -259,6 +259,31 @@ class TestFailingEncoders:
     def test_every_asset_fails(self, references: ReferenceSet) -> None:
         moody = Scorer(Profile.build(references, _Moody()))
         assert [s.status for s in moody.score_many([(sprite(i, 30), "item") for i in range(3)])] == ["failed"] * 3
+
+    @pytest.mark.parametrize("change", [lambda v: v[1:], lambda v: np.concatenate([v, v[:1]]), lambda v: v[0]])
+    def test_rows_are_never_given_to_another_asset(self, references: ReferenceSet, change) -> None:  # type: ignore[no-untyped-def]
+        encoder = _Moody()
+        scorer = Scorer(Profile.build(references, encoder))
+        expected = [s.style.similarity for s in scorer.score_many([(sprite(i), "item") for i in range(900, 905)])]
+        real = encoder.embed
+        encoder.embed = lambda images, factors: (
+            {f: change(v) for f, v in real(images, factors).items()} if len(images) > 1 else real(images, factors)
+        )  # type: ignore[method-assign]
+        again = scorer.score_many([(sprite(i), "item") for i in range(900, 905)])
+        assert [s.style.similarity for s in again] == expected
+
+    def test_a_request_that_fails_among_the_references_costs_who_asked(self, references: ReferenceSet) -> None:
+        class Allergic(Conditional):
+            def condition(self, features, factors):  # type: ignore[no-untyped-def]
+                if "cursed" in factors and len(features) > 5:
+                    raise RuntimeError("out of memory")
+                return super().condition(features, factors)
+
+        scorer = Scorer(Profile.build(references, Allergic()))
+        wanted = ["cursed", None, "axe", "cursed"]
+        scores = scorer.score_many([(sprite(900 + i), "item", r) for i, r in enumerate(wanted)])
+        assert [s.status for s in scores] == ["failed", "scored", "scored", "failed"]
+        assert "out of memory" in scores[0].reason
 
     def test_batch_noise_makes_borderline(self, references: ReferenceSet) -> None:
         noisy = PixelStats()

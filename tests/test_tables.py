@@ -9,7 +9,7 @@ import re
 import pytest
 
 from assetscore.errors import UsageError
-from assetscore.report import render
+from assetscore.report import render, render_games
 from assetscore.summary import Rate, SummaryRow
 
 
@@ -119,3 +119,63 @@ def test_an_unknown_format_is_named() -> None:
 
 def test_nothing_to_summarise_is_a_header() -> None:
     assert render([]).split("  ")[-1].strip() == "Pass_both"
+
+
+# As printed in the paper's Table 6, Terraria.
+TERRARIA = [
+    SummaryRow(
+        "Vanilla (leave-one-out)",
+        15456,
+        0,
+        None,
+        0.026,
+        Rate(13138, 15456),
+        0.041,
+        Rate(13138, 15456),
+        Rate(12056, 15456),
+        {},
+    ),
+    line("GLM-5.3", 73, 0.74, -0.012, 0.32, -0.003, 0.37, 0.29),
+]
+
+
+class TestGames:
+    def test_both_games_one_below_the_other(self) -> None:
+        assert render_games({"minecraft": PUBLISHED, "terraria": TERRARIA}) == (
+            TEXT.replace(" " * 9, "Minecraft", 1)
+            + "\n"
+            + "Terraria                     N  Custom  Style S-tau  Pass_style  Sem S-tau  Pass_sem  Pass_both\n"
+            + "Vanilla (leave-one-out)  15456       -       +0.026        0.85     +0.041      0.85       0.78\n"
+            + "GLM-5.3                     73    0.74       -0.012        0.32     -0.003      0.37       0.29\n"
+        )
+
+    def test_table_4_is_its_pass_columns(self) -> None:
+        assert render_games({"terraria": TERRARIA}, columns="pass") == (
+            "Terraria                 Pass_style  Pass_sem  Pass_both\n"
+            "Vanilla (leave-one-out)        0.85      0.85       0.78\n"
+            "GLM-5.3                        0.32      0.37       0.29\n"
+        )
+
+    def test_csv_is_one_table(self) -> None:
+        text = render_games({"minecraft": PUBLISHED, "terraria": TERRARIA}, "csv")
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [(row["game"], row["group"]) for row in rows] == [
+            *(("minecraft", row.group) for row in PUBLISHED),
+            *(("terraria", row.group) for row in TERRARIA),
+        ]
+        assert float(rows[-1]["Pass_both"]) == pytest.approx(21 / 73, abs=1e-6)
+
+    def test_assets_without_verdict_in_one_game(self) -> None:
+        text = render_games({"minecraft": [UNCONDITIONAL], "terraria": TERRARIA}, "csv")
+        assert [row["No verdict"] for row in csv.DictReader(io.StringIO(text))] == ["2", "0", "0"]
+
+    @pytest.mark.parametrize("game", HOSTILE)
+    @pytest.mark.parametrize("format", ["text", "markdown", "latex"])
+    def test_a_games_name_cannot_break_the_table(self, game: str, format: str) -> None:
+        text = render_games({game: [UNCONDITIONAL]}, format)  # type: ignore[arg-type]
+        assert "\x1b" not in text
+        assert text.count("\n") == render_games({"x": [UNCONDITIONAL]}, format).count("\n")  # type: ignore[arg-type]
+
+    def test_unknown_columns_are_named(self) -> None:
+        with pytest.raises(UsageError, match="columns must be one of full, pass, got 'some'"):
+            render(PUBLISHED, columns="some")  # type: ignore[arg-type]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from makers_games import art, model, png, rawimg, tmod, write_tree, xnb, zip_bytes
-from makers_limits import soon_and_small
 
+from assetscore import submissions
 from assetscore.errors import ArchiveError, ReferenceSetError, UsageError
 from assetscore.images import enlarge
 from assetscore.references import ReferenceSet
@@ -21,8 +19,8 @@ from assetscore.submissions.terraria_classes import registered
 from assetscore.submissions.terraria_grids import Grid, cut, drawn_in_blocks, infer_rows, strip_boxes
 from assetscore.submissions.terraria_paths import category_by_path
 
-MODS = Path(os.environ.get("ASSETSCORE_MODS", Path(__file__).parents[2] / "shared" / "data" / "mods"))
-AMULET = MODS / "amulet-of-many-minions"
+from .makers_games import art, model, png, rawimg, tmod, write_tree, xnb, zip_bytes
+from .makers_limits import soon_and_small
 
 
 def mod(tmp_path: Path, sources: str = "", images: tuple[str, ...] = (), **extra: bytes) -> Path:
@@ -73,6 +71,9 @@ TEXTURES = {
     "constant": ("Path", "own"),
     "of another class": ("Assets.Folder + Letter", "own"),
     "of another class, fully named": ('RubyMod.Assets.Folder + "A"', "own"),
+    "of a class around it": ("Around", "own"),
+    "of an imported class": ("Imported + Letter", "own"),
+    "cast": ('"RubyMod/Art/" + (string)"A"', "own"),
     "nameof": ('nameof(RubyMod) + "/Art/" + nameof(A)', "own"),
     "typeof": ('$"{nameof(RubyMod)}/Art/{typeof(A).Name}"', "own"),
     "mod name": ('$"{Mod.Name}/Art/A"', "own"),
@@ -96,15 +97,21 @@ TEXTURES = {
 def test_overridden_textures_are_evaluated(tmp_path, name, form):
     expression, origin = TEXTURES[name]
     source = f"""
+    using static RubyMod.Imports;
     namespace RubyMod.Items;
-    class Gem : ModItem {{
-        const string Path = "RubyMod/Art/" + Letter;
-        static readonly string Letter = "A";
-        public override string Texture {form.format(expression)}
+    class Outer {{
+        const string Around = "RubyMod/Art/A";
+        class Gem : ModItem {{
+            const string Path = "RubyMod/Art/" + Letter;
+            static readonly string Letter = "A";
+            public override string Texture {form.format(expression)}
+        }}
     }}
     class Other : ModItem {{ public override string Texture => "RubyMod/Art/A"; }}
     """
-    assets = b'namespace RubyMod; static class Assets { public const string Folder = "RubyMod/Art/"; }'
+    assets = b"""namespace RubyMod;
+    static class Assets { public const string Folder = "RubyMod/Art/"; }
+    static class Imports { public static string Imported => Assets.Folder; }"""
     found = rows(terraria.read(mod(tmp_path, source, ("Art/A",), **{"Assets.cs": assets})))
     expected = {"Art/A": ("item", "sprite", "own")}
     if origin != "own":
@@ -126,7 +133,7 @@ def test_texture_and_name_are_inherited_and_seen_from_the_class_itself(tmp_path)
     }
     """
     images = ("Art/Gem", "Art/Stone", "Art/Longer_Long", "Items/Inner", "Items/Given", "Items/SpelledX")
-    assert rows(terraria.read(mod(tmp_path, source, images))) == {key: ("item", "sprite", "own") for key in images}
+    assert rows(terraria.read(mod(tmp_path, source, images))) == dict.fromkeys(images, ("item", "sprite", "own"))
 
 
 def test_bare_class_names_are_the_last_resort(tmp_path):
@@ -249,7 +256,9 @@ def test_tiles_are_cells_without_their_padding(tmp_path):
     assert [frame.pixels.tolist() for frame in asset.frames] == [cell.tolist() for cell in expected]
 
 
-@pytest.mark.parametrize(("width", "height", "count"), [(52, 34, 6), (54, 38, 6), (16, 16, 1), (12, 20, 1), (18, 18, 1)])
+@pytest.mark.parametrize(
+    ("width", "height", "count"), [(52, 34, 6), (54, 38, 6), (16, 16, 1), (12, 20, 1), (18, 18, 1)]
+)
 def test_tile_sheets_without_the_last_padding_or_with_a_high_last_row(width, height, count):
     pixels = np.random.default_rng(1).integers(1, 255, (height, width, 4), np.uint8)
     assert len(cut(pixels, Grid(cell=(16, 16), padding=2)).frames) == count
@@ -309,7 +318,9 @@ def test_art_in_2_x_2_blocks_comes_to_its_native_grid(tmp_path):
     assert not drawn_in_blocks(enlarge(native, 2)[1:])
 
 
-@pytest.mark.parametrize("pixels", [np.zeros((1, 1, 4), np.uint8), np.zeros((36, 54, 4), np.uint8), np.full((1, 1, 4), 9, np.uint8)])
+@pytest.mark.parametrize(
+    "pixels", [np.zeros((1, 1, 4), np.uint8), np.zeros((36, 54, 4), np.uint8), np.full((1, 1, 4), 9, np.uint8)]
+)
 @pytest.mark.parametrize("folder", ["Items", "Tiles", "NPCs", "Walls"])
 def test_placeholders_are_empty(tmp_path, pixels, folder):
     [asset] = terraria.read(mod(tmp_path, **{f"{folder}/Empty.png": png(pixels)})).assets
@@ -339,6 +350,13 @@ def test_what_build_txt_ignores_is_not_in_the_mod(tmp_path):
     assert set(rows(terraria.read(mod(tmp_path, "", images, **{"build.txt": ignore})))) == {"Items/Gem"}
 
 
+def test_a_hostile_build_txt_ends_soon(tmp_path):
+    patterns = ", ".join(["*a" * 45 + str(i) for i in range(5000)]).encode()
+    images = {f"Items/{'a' * 60}{i}.png": b"" for i in range(2000)}
+    path = mod(tmp_path, **{"build.txt": b"buildIgnore = " + patterns, **images})
+    soon_and_small(lambda: terraria.read(path), seconds=3)
+
+
 def test_a_built_mod_with_its_sources_is_read_by_its_classes(tmp_path):
     source = b"namespace RubyMod.Content; class Gem : ModNPC { void A() { Main.npcFrameCount[Type] = 2; } }"
     files = {"Content/Gem.rawimg": rawimg(art(1, 16, 32)), "Content/Gem.png": png(9), "Content/Gem.cs": source}
@@ -349,13 +367,17 @@ def test_a_built_mod_with_its_sources_is_read_by_its_classes(tmp_path):
 
 
 def test_several_mods_of_a_folder(tmp_path):
-    write_tree(tmp_path, {"One/build.txt": b"", "One/Items/Gem.png": png(1), "Two/build.txt": b"", "Two/Items/Gem.png": png(2)})
+    write_tree(
+        tmp_path, {"One/build.txt": b"", "One/Items/Gem.png": png(1), "Two/build.txt": b"", "Two/Items/Gem.png": png(2)}
+    )
     (tmp_path / "Three.tmod").write_bytes(tmod({"Items/Gem.rawimg": rawimg(art(3))}))
     (tmp_path / "Bad.tmod").write_bytes(b"TMOD")
     with terraria.read(tmp_path) as submission:
         ids = [asset.id for asset in submission.assets]
         assert ids == ["One!Items/Gem", "Three.tmod!Items/Gem", "Two!Items/Gem"]
-        assert [(a.texture.pixels == art(n)).all() for a, n in zip(submission.assets, (1, 3, 2), strict=True)] == [True] * 3
+        assert [(a.texture.pixels == art(n)).all() for a, n in zip(submission.assets, (1, 3, 2), strict=True)] == [
+            True
+        ] * 3
         assert any("Bad.tmod" in note for note in submission.notes)
 
 
@@ -370,6 +392,28 @@ def test_a_zip_of_a_source_tree(tmp_path):
     with terraria.read(tmp_path / "repo.zip") as submission:
         assert rows(submission) == {"Items/Gem": ("item", "sprite", "own")}
         assert submission.assets[0].texture.size == (16, 16)
+
+
+def test_the_game_is_told_by_what_marks_a_mod(tmp_path):
+    source = mod(tmp_path, "", ("Items/Gem",))
+    packed = tmp_path / "repo.zip"
+    packed.write_bytes(zip_bytes({"mod-main/build.txt": b"", "mod-main/Items/Gem.png": png(1)}))
+    built = tmp_path / "built" / "a.tmod"
+    write_tree(built.parent, {"a.tmod": tmod({"Items/Gem.rawimg": rawimg(art(1))})})
+    jar = tmp_path / "mod.jar"
+    jar.write_bytes(zip_bytes({"assets/ruby/textures/item/gem.png": png(1)}))
+    for path, game in ((source, "terraria"), (packed, "terraria"), (built, "terraria"), (built.parent, "terraria"),
+                       (jar, "minecraft")):  # fmt: skip
+        with submissions.read(path, requests="ids") as submission:
+            assert submission.game == game
+            assert [asset.request for asset in submission.assets] == ["gem"]
+    with submissions.read(source, "minecraft") as submission:
+        assert (submission.game, submission.assets) == ("minecraft", ())
+    with pytest.raises(UsageError, match="game"):
+        submissions.read(source, "doom")
+    for path in (tmp_path / "nowhere", 17):
+        with pytest.raises(UsageError, match="path"):
+            submissions.read(path)
 
 
 def test_nothing_to_read(tmp_path):
@@ -397,12 +441,16 @@ HOSTILE_SOURCES = {
     + '"a"'
     + '.Replace("a", "aaaaaaaaaa")' * 50
     + "; }",
-    "deep parentheses": "class A : ModItem { public override string Texture => " + "(" * 5000 + '"a"' + ")" * 5000 + "; }",
+    "deep parentheses": "class A : ModItem { public override string Texture => "
+    + "(" * 5000
+    + '"a"'
+    + ")" * 5000
+    + "; }",
     "a sum of 5,000": "class A : ModItem { public override string Texture => " + "+".join(['"a"'] * 5000) + "; }",
     "5,000 blocks deep": "class A : ModItem { void F() " + "{" * 5000 + "}" * 5000 + " }",
     "1,000 classes deep": "class A {" * 1000 + "}" * 1000,
     "5,000 bases deep": "".join(f"class C{i} : C{i + 1} {{ }}" for i in range(5000)),
-    "unbalanced": "class A : ModItem { { { ( [ \"",
+    "unbalanced": 'class A : ModItem { { { ( [ "',
     "bytes": "class \x00\x01 : ModItem { }",
     "a huge number": "class A : ModNPC { void F() { Main.npcFrameCount[Type] = 99999999999999999999; } }",
 }
@@ -426,9 +474,12 @@ def images_folder(tmp_path: Path, packing: str) -> Path:
         "Item_520": strip(4, 22, 24),
         "Projectile_9": strip(3),
         "NPC_2": np.random.default_rng(2).integers(1, 255, (62, 30, 4), np.uint8) | np.array([0, 0, 0, 255], np.uint8),
-        "NPC_17": np.random.default_rng(3).integers(1, 255, (56 * 3, 40, 4), np.uint8) | np.array([0, 0, 0, 255], np.uint8),
-        "Tiles_0": np.random.default_rng(4).integers(1, 255, (36, 36, 4), np.uint8) | np.array([0, 0, 0, 255], np.uint8),
-        "Tiles_4": np.random.default_rng(5).integers(1, 255, (22, 44, 4), np.uint8) | np.array([0, 0, 0, 255], np.uint8),
+        "NPC_17": np.random.default_rng(3).integers(1, 255, (56 * 3, 40, 4), np.uint8)
+        | np.array([0, 0, 0, 255], np.uint8),
+        "Tiles_0": np.random.default_rng(4).integers(1, 255, (36, 36, 4), np.uint8)
+        | np.array([0, 0, 0, 255], np.uint8),
+        "Tiles_4": np.random.default_rng(5).integers(1, 255, (22, 44, 4), np.uint8)
+        | np.array([0, 0, 0, 255], np.uint8),
         "Item_3": np.zeros((1, 1, 4), np.uint8),
         "Extra_1": art(9),
         "NPC_Head_1": art(9),
@@ -465,10 +516,9 @@ def test_no_vanilla_sheets_is_a_named_error(tmp_path):
         list(terraria.references(write_tree(tmp_path, {"a.png": png(1), "m.json": model("x")})))
 
 
-@pytest.mark.skipif(not AMULET.is_dir(), reason="the mod's pictures are not here")
-def test_a_real_mod_without_its_classes():
+def test_a_real_mod_without_its_classes(mods):
     start = time.process_time()
-    submission = terraria.read(AMULET)
+    submission = terraria.read(mods / "amulet-of-many-minions")
     textures = {asset.id: asset.texture for asset in submission.assets}
     assert time.process_time() - start < 10
     assert len(textures) == 549

@@ -6,14 +6,15 @@ import struct
 
 import numpy as np
 import pytest
-from makers_games import art, deflate, net_string, png, rawimg, tmod, tmod_around
-from makers_limits import soon_and_small
 
 from assetscore.errors import ArchiveError, UnreadableImageError
 from assetscore.submissions import terraria
 from assetscore.submissions.tmod import TmodTree
 from assetscore.submissions.tmod import rawimg as read_rawimg
 from assetscore.submissions.trees import Limits
+
+from .makers_games import art, deflate, net_string, png, rawimg, tmod, tmod_around
+from .makers_limits import soon_and_small
 
 FILES = {
     "Info": b"\0" * 10,
@@ -32,7 +33,9 @@ def write(tmp_path, data: bytes):
     return path
 
 
-@pytest.mark.parametrize("loader", ["0.8.3", "0.9.2.3", "0.10.1.5", "0.11", "0.11.8.9", "1.4.3.2", "2022.9.47.87", "2026.5.3.0"])
+@pytest.mark.parametrize(
+    "loader", ["0.8.3", "0.9.2.3", "0.10.1.5", "0.11", "0.11.8.9", "1.4.3.2", "2022.9.47.87", "2026.5.3.0"]
+)
 @pytest.mark.parametrize("packed", [True, False])
 def test_every_layout_gives_back_its_files(tmp_path, loader, packed):
     with TmodTree(write(tmp_path, tmod(FILES, loader, packed=packed))) as tree:

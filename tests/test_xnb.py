@@ -10,15 +10,16 @@ import subprocess
 
 import numpy as np
 import pytest
-from makers_games import READER, art, lz4_pack, net_string, xnb, xnb_around, xnb_body
-from makers_limits import soon_and_small
-from makers_lzx import cabinet, compress
 from PIL import Image
 
 from assetscore.errors import ArchiveError
 from assetscore.submissions.dxt import to_rgba
 from assetscore.submissions.lzx import LzxDecoder
 from assetscore.submissions.xnb import decode_xnb, lz4_block, unpremultiply
+
+from .makers_games import READER, art, lz4_pack, net_string, xnb, xnb_around, xnb_body
+from .makers_limits import soon_and_small
+from .makers_lzx import cabinet, compress
 
 
 def unlzx(frames: list[tuple[bytes, int]]) -> bytes:
@@ -72,6 +73,17 @@ def test_a_stored_lzx_frame_written_by_hand():
     bits = "0" + "011" + format(5, "024b") + "0000"
     words = b"".join(struct.pack("<H", int(bits[i : i + 16], 2)) for i in (0, 16))
     assert LzxDecoder("test").decode(words + struct.pack("<III", 1, 1, 1) + b"hello\0", 5) == b"hello"
+
+
+@pytest.mark.parametrize(("declared", "asked"), [(500, 1000), (1000, 700), (999, 1000)])
+def test_a_match_past_the_end_of_its_block_or_frame(declared, asked):
+    [(packed, _)] = compress(bytes(1000), [("verbatim", 1000)])
+    # Behind one bit and three, the block's size: twelve bits in each of the first two words.
+    words = list(struct.unpack(f"<{len(packed) // 2}H", packed))
+    assert (words[0] & 0xFFF) << 12 | words[1] >> 4 == 1000
+    words[1] = declared << 4 | words[1] & 15
+    with pytest.raises(ArchiveError, match="past the end"):
+        LzxDecoder("test").decode(struct.pack(f"<{len(words)}H", *words), asked)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -28,7 +28,7 @@ register(
 register(
     EncoderInfo(
         name="tpips",
-        factory="assetscore.encoders.tpips:TPIPS",
+        factory="assetscore.encoders.tpips:make",
         summary="text-conditioned perceptual similarity, the paper's encoder; wants a GPU",
         licence="Adobe Research Licence (non-commercial), package and weights",
         conditional=True,
@@ -40,7 +40,7 @@ register(
 register(
     EncoderInfo(
         name="csd",
-        factory="assetscore.encoders.csd:CSD",
+        factory="assetscore.encoders.csd:make",
         summary="contrastive style descriptors, ViT-L/14; no factor; its weights are under their authors' review",
         licence="MIT",
         conditional=False,
@@ -51,7 +51,7 @@ register(
 register(
     EncoderInfo(
         name="clip",
-        factory="assetscore.encoders.clip:CLIP",
+        factory="assetscore.encoders.clip:make",
         summary='open_clip models, "clip:ARCH/TAG"; "?conditioning=subspace" reads factors through the text tower',
         licence="MIT (package); the weights' own, mostly MIT or Apache-2.0",
         conditional=False,
@@ -62,7 +62,7 @@ register(
 register(
     EncoderInfo(
         name="lpips",
-        factory="assetscore.encoders.lpips:LPIPS",
+        factory="assetscore.encoders.lpips:make",
         summary='learned perceptual distance as an index, "lpips:alex", "lpips:vgg" or "lpips:squeeze"; no factor',
         licence="BSD-2-Clause; trunks BSD-3-Clause",
         conditional=False,

@@ -18,11 +18,11 @@ STYLES = (
 )  # fmt: skip
 OBJECTS = (
     "a sword", "a pickaxe", "an axe", "a bow", "a shield", "a helmet", "a chestplate", "boots", "a staff", "a potion",
-    "a gem", "an ingot", "a coin", "a key", "a ring", "a book", "a scroll", "food", "fruit", "meat", "a seed", "a flower",
-    "a tree", "a leaf", "grass", "a mushroom", "stone", "ore", "wood planks", "bricks", "dirt", "sand", "ice", "water",
-    "lava", "glass", "wool", "a door", "a chest", "a torch", "a lamp", "furniture", "a machine", "a wheel", "a bird",
-    "a fish", "an insect", "a monster", "a skeleton", "a slime", "an animal", "a person", "a projectile", "an explosion",
-    "a cloud", "an egg", "a bone", "a bucket", "a flag", "a musical instrument",
+    "a gem", "an ingot", "a coin", "a key", "a ring", "a book", "a scroll", "food", "fruit", "meat", "a seed",
+    "a flower", "a tree", "a leaf", "grass", "a mushroom", "stone", "ore", "wood planks", "bricks", "dirt", "sand",
+    "ice", "water", "lava", "glass", "wool", "a door", "a chest", "a torch", "a lamp", "furniture", "a machine",
+    "a wheel", "a bird", "a fish", "an insect", "a monster", "a skeleton", "a slime", "an animal", "a person",
+    "a projectile", "an explosion", "a cloud", "an egg", "a bone", "a bucket", "a flag", "a musical instrument",
 )  # fmt: skip
 COLOURS = (
     "red", "orange", "yellow", "green", "teal", "blue", "purple", "pink", "brown", "black", "white", "grey", "gold",
@@ -30,8 +30,8 @@ COLOURS = (
     "a rainbow of colours", "warm colours", "cold colours", "neon colours",
 )  # fmt: skip
 MATERIALS = (
-    "wood", "stone", "iron", "gold", "copper", "crystal", "glass", "cloth", "leather", "bone", "flesh", "fur", "feathers",
-    "scales", "leaves", "slime", "ice", "fire", "water", "clay", "paper", "plastic", "rubber", "circuitry",
+    "wood", "stone", "iron", "gold", "copper", "crystal", "glass", "cloth", "leather", "bone", "flesh", "fur",
+    "feathers", "scales", "leaves", "slime", "ice", "fire", "water", "clay", "paper", "plastic", "rubber", "circuitry",
 )  # fmt: skip
 SHADING = (
     "flat shading", "soft shading", "hard shading", "light from above", "light from the left", "strong highlights",

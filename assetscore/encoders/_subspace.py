@@ -26,8 +26,8 @@ def subspace(phrases: NDArray[np.floating], rank: int) -> NDArray[np.float64]:
     Returns:
         (d, r) float64, r <= min(rank, p - 1, d), by falling singular value.
 
-    >>> subspace(np.array([[1.0, 0, 5], [-1, 0, 5]]), rank=4).round(6).tolist()
-    [[1.0], [0.0], [0.0]]
+    >>> subspace(np.array([[3.0, 0, 5], [-1, 0, 5]]), rank=4).round(6).ravel().tolist()
+    [1.0, 0.0, 0.0]
     """
     vectors = np.asarray(phrases, np.float64)
     _, values, directions = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
@@ -37,7 +37,8 @@ def subspace(phrases: NDArray[np.floating], rank: int) -> NDArray[np.float64]:
     basis = directions[:kept].T
     # An SVD leaves each direction's sign open: the largest entry is made positive, so that machines agree.
     signs = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(kept)])
-    return basis * signs
+    oriented: NDArray[np.float64] = basis * signs + 0.0  # no negative zeros
+    return oriented
 
 
 def project(

@@ -54,7 +54,7 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
     try:
         chosen = torch.device(device)
     except RuntimeError as error:
-        raise UsageError(f'device must be "auto" or a torch device such as "cpu" or "cuda:0", got {device!r}') from error
+        raise UsageError(f'device must be "auto", "cpu", "cuda:0" or another of torch\'s, got {device!r}') from error
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise EncoderUnavailableError(f"device {device!r} was asked for, and torch finds no CUDA device here")
     if chosen.type == "mps" and not torch.backends.mps.is_available():
@@ -70,7 +70,9 @@ def cpu_has_bf16() -> bool:
     return any(bool(getattr(torch.cpu, name, lambda: False)()) for name in names)
 
 
-def choose_dtype(dtype: str | torch.dtype = "auto", device: torch.device | None = None, gpu: str = "fp32") -> torch.dtype:
+def choose_dtype(
+    dtype: str | torch.dtype = "auto", device: torch.device | None = None, gpu: str = "fp32"
+) -> torch.dtype:
     """The precision to run in.
 
     Args:
@@ -166,7 +168,8 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = vectors / norms
     unit[~(np.isfinite(norms) & (norms > 1e-12))[:, 0]] = np.nan
-    return unit.astype(np.float32)
+    rows: NDArray[np.float32] = unit.astype(np.float32)
+    return rows
 
 
 def weights_digest(state: Mapping[str, torch.Tensor]) -> str:
@@ -186,7 +189,7 @@ def fingerprint(encoder: str, **parts: Any) -> str:
     """`encoder` and 16 hexadecimal digits over all that its numbers depend on.
 
     >>> fingerprint("clip", weights="ab12", dtype="fp32")
-    'clip-1ba7d7ddbf3b6bdb'
+    'clip-41e45a1757b5e7ab'
     """
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True)
     return f"{encoder}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Checkpoints: found here or on the hub, read without unpickling anything but tensors, refused where they are damaged."""
+"""Checkpoints: found here or on the hub, read without unpickling anything but tensors, refused where damaged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_state_dict(path: str | os.PathLike[str], mmap: bool = False) -> dict[st
             loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap and head.startswith(b"PK"))
     except Exception as error:  # zipfile, pickle, safetensors and torch raise a dozen types for a damaged file
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise WeightsError(f"{path}: not a readable checkpoint of tensors ({type(error).__name__}: {reason})") from error
+        raise WeightsError(f"{path}: no readable checkpoint of tensors ({type(error).__name__}: {reason})") from error
     return tensors_of(loaded, path)
 
 
@@ -83,7 +83,7 @@ def tensors_of(loaded: object, path: str | os.PathLike[str]) -> dict[str, torch.
 
 
 def within(seconds: float, function: Callable[[], T]) -> T:
-    """`function()`, or a TimeoutError after that many seconds; its thread is left behind and cannot hold up the exit."""
+    """`function()`, or a TimeoutError after that many seconds; its thread is left behind and holds nothing up."""
     box: list[T] = []
     errors: list[BaseException] = []
 

@@ -39,6 +39,7 @@ class Encoder(ABC):
         fingerprint: identifies the numbers: encoder, weights, preprocessing, dtype. Scores of different fingerprints
             cannot be compared.
         batch_noise: how far a similarity may move with the batch an image is in. 0 means bit-identical.
+        rerank_top: how many of the nearest candidates `rerank` compares again; 0 for an encoder that does not.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Encoder(ABC):
     conditional: bool = False
     fingerprint: str
     batch_noise: float = 0.0
+    rerank_top: int = 0
 
     @abstractmethod
     def embed(self, images: Sequence[Asset | Texture], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -63,6 +65,10 @@ class Encoder(ABC):
             FactorError: a factor is empty, too long, or not allowed by this encoder.
             ImageError: an image cannot be read.
         """
+
+    def rerank(self, query: Texture, candidates: Sequence[Texture], factor: str) -> NDArray[np.float64]:
+        """(m,) similarities of one picture to m candidates, compared pair by pair; only where `rerank_top` is not 0."""
+        raise NotImplementedError(f"{self.name} compares vectors only")
 
     def check_factor(self, factor: str) -> str:
         """The factor as it will be used, or a FactorError. Encoders that allow less override this."""

@@ -1,12 +1,13 @@
 """Any open_clip model: as a plain image encoder, or conditioned by its own text tower.
 
-    clip:ViT-B-32/laion2b_s34b_b79k                            a pretrained tag of open_clip
-    clip:ViT-B-32//home/me/model.safetensors                   the same architecture with a local file
-    clip:ViT-B-16-SigLIP/webli?conditioning=subspace&rank=16   factors through the text tower
+clip:ViT-B-32/laion2b_s34b_b79k                            a pretrained tag of open_clip
+clip:ViT-B-32//home/me/model.safetensors                   the same architecture with a local file
+clip:ViT-B-16-SigLIP/webli?conditioning=subspace&rank=16   factors through the text tower
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,13 +15,13 @@ from copy import copy
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import EncoderUnavailableError, UnknownEncoderError, UsageError, WeightsError
 from ..images import MATTE
+from ._names import by_name
 from ._phrases import VOCABULARY_VERSION, phrases_of
 from ._subspace import project, subspace
 from ._torch import fingerprint, weights_digest
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CLIP", "anchors", "parse_name"]
 
+ANCHORS_VERSION = 1
+"""Part of a fingerprint: raise it with any change of `anchors`."""
 Conditioning = Literal["none", "subspace"]
 
 
@@ -40,7 +43,7 @@ class CLIP(ImageTower):
     """An open_clip image tower, plain or conditioned by text.
 
     Args:
-        model: "ARCH/TAG", "ARCH/FILE" or "ARCH" with `weights`; "?conditioning=...&rank=..." may follow.
+        model: "ARCH/TAG", "ARCH/FILE" or "ARCH" with `weights`.
         weights: a checkpoint file, in place of a tag.
         conditioning: "none": the image vector, whatever the factor. "subspace": see `_subspace`; the factor's phrases
             come from `phrases`, else from a vocabulary.
@@ -73,11 +76,9 @@ class CLIP(ImageTower):
     ) -> None:
         import open_clip
 
-        architecture, tag, query = parse_name(model)
-        conditioning = query.pop("conditioning", conditioning)
-        rank = whole_number("rank", query.pop("rank", rank))
-        if query:
-            raise UsageError(f"clip takes conditioning and rank after '?', got {', '.join(query)}")
+        architecture, tag = parse_name(model)
+        if rank < 1:
+            raise UsageError(f"rank must be at least 1, got {rank}")
         if conditioning not in ("none", "subspace"):
             raise UsageError(f'conditioning must be "none" or "subspace", got {conditioning!r}')
         super().__init__(f"clip:{model}", device, dtype, batch_size, matte, preprocessing)
@@ -97,13 +98,13 @@ class CLIP(ImageTower):
         self._bases: dict[str, NDArray[np.float64]] = {}
         self.width = self._measure()
         self._mean = self._anchor_mean() if self.conditional else None
-        self._identify()
+        self._identify(f"anchors {ANCHORS_VERSION}")
 
-    def _identify(self) -> None:
+    def _identify(self, mean: str) -> None:
         settings = self.settings()
-        if self._mean is not None:
+        if self.conditional:
             settings |= {
-                "mean_vector": np.round(self._mean, 4).tolist(),
+                "mean_of": mean,
                 "phrases": sorted((factor, *texts) for factor, texts in self._phrases.items()),
                 "rank": self.rank,
                 "vocabulary": VOCABULARY_VERSION,
@@ -122,7 +123,8 @@ class CLIP(ImageTower):
         return features
 
     def _anchor_mean(self) -> NDArray[np.float64]:
-        return self.features(anchors()).astype(np.float64).mean(axis=0)
+        mean: NDArray[np.float64] = self.features(anchors()).astype(np.float64).mean(axis=0)
+        return mean
 
     def with_mean(self, features: NDArray[np.float32]) -> CLIP:
         """This encoder with the modality's mean taken from (n, d) features, such as a game's references'.
@@ -136,7 +138,7 @@ class CLIP(ImageTower):
             raise UsageError(f"features must be (n, {self.width}) with a finite row, got shape {np.shape(features)}")
         other = copy(self)
         other._mean = finite.mean(axis=0)
-        other._identify()
+        other._identify(hashlib.sha256(np.sort(finite.astype(np.float32), axis=0).tobytes()).hexdigest())
         return other
 
     def condition(self, features: NDArray[np.float32], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -165,34 +167,27 @@ class CLIP(ImageTower):
         return np.concatenate(rows)
 
 
-def parse_name(model: str) -> tuple[str, str, dict[str, Any]]:
-    """"ARCH/TAG?key=value" in its parts: architecture, tag or file, and what follows the question mark.
+def make(argument: str = "", **options: Any) -> CLIP:
+    """What `get_encoder("clip...")` gives."""
+    return by_name(CLIP, "clip", argument, options)
 
-    >>> parse_name("ViT-B-32/openai?conditioning=subspace")
-    ('ViT-B-32', 'openai', {'conditioning': 'subspace'})
+
+def parse_name(model: str) -> tuple[str, str]:
+    """An architecture of open_clip, and the tag or file behind the slash.
+
+    >>> parse_name("ViT-B-32/openai"), parse_name("ViT-B-32//home/me/model.pt")
+    (('ViT-B-32', 'openai'), ('ViT-B-32', '/home/me/model.pt'))
     """
     import open_clip
 
-    path, _, query = str(model).partition("?")
-    architecture, _, tag = path.partition("/")
+    architecture, _, tag = model.partition("/")
     if architecture not in open_clip.list_models():
         near = get_close_matches(architecture, open_clip.list_models(), n=5)
         raise UnknownEncoderError(
             f"clip needs an architecture of open_clip, as in 'clip:ViT-B-32/openai', got {architecture!r}"
             + (f"; near are: {', '.join(near)}" if near else "")
         )
-    return architecture, tag, dict(parse_qsl(query, keep_blank_values=True))
-
-
-def whole_number(name: str, value: int | str) -> int:
-    """The value as an int of at least 1, or a UsageError."""
-    try:
-        number = int(value)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return number
+    return architecture, tag
 
 
 def checked_phrases(factor: str, texts: Sequence[str]) -> tuple[str, ...]:
@@ -234,10 +229,10 @@ def find_weights(architecture: str, tag: str, config: Mapping[str, Any]) -> Path
                 f"clip:{architecture}/{tag} needs {url} and cannot fetch it ({error}). On a machine with access "
                 f"download it, bring it here, and give its path as `weights`"
             ) from error
-    return cached
+    return Path(cached)
 
 
-def load_network(architecture: str, path: Path, quickgelu: bool) -> torch.nn.Module:
+def load_network(architecture: str, path: Path, quickgelu: bool) -> Any:
     """An open_clip model with the file's weights, every one of them used.
 
     Raises:
@@ -250,7 +245,7 @@ def load_network(architecture: str, path: Path, quickgelu: bool) -> torch.nn.Mod
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            network: torch.nn.Module = open_clip.create_model(
+            return open_clip.create_model(
                 architecture, pretrained=str(path), force_quick_gelu=quickgelu, weights_only=True
             )
     except OSError as error:  # text towers of the transformers library fetch their configuration
@@ -258,7 +253,6 @@ def load_network(architecture: str, path: Path, quickgelu: bool) -> torch.nn.Mod
     except Exception as error:  # zipfile, pickle, safetensors and torch raise a dozen types for a damaged file
         reason = " ".join(str(error).split())[:400] or type(error).__name__
         raise WeightsError(f"{path}: no weights of {architecture}: {reason}") from error
-    return network
 
 
 def open_clip_tokenizer(architecture: str) -> Any:

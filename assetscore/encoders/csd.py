@@ -11,10 +11,11 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import WeightsError
 from ..images import MATTE
+from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower, Preprocessing
 from ._weights import hub_file, read_state_dict
@@ -62,8 +63,7 @@ class CSD(ImageTower):
         batch_size: int = 32,
         matte: int = MATTE,
     ) -> None:
-        name = "csd" if weights is None else f"csd:{os.fspath(weights)}"
-        super().__init__(name, device, dtype, batch_size, matte, preprocessing)
+        super().__init__("csd", device, dtype, batch_size, matte, preprocessing)
         path = hub_file(HUB_REPOSITORY, HUB_FILES, revision) if weights is None else Path(weights)
         state = read_state_dict(path)
         tower, style = style_tower(state, path)
@@ -80,6 +80,11 @@ class CSD(ImageTower):
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         features: torch.Tensor = self._tower(pictures) @ self._style
         return features
+
+
+def make(argument: str = "", **options: Any) -> CSD:
+    """What `get_encoder("csd...")` gives."""
+    return by_name(CSD, "csd", argument, options)
 
 
 def style_tower(
@@ -101,7 +106,7 @@ def style_tower(
     shape_givers = ("conv1.weight", "positional_embedding", "transformer.resblocks.0.mlp.c_fc.weight")
     lacking = [f"backbone.{key}" for key in shape_givers if key not in backbone] + [STYLE] * (style is None)
     if lacking or style is None:
-        raise WeightsError(f"{path}: no CSD checkpoint: it lacks {', '.join(lacking)} and holds {sorted(state)[:3]} ...")
+        raise WeightsError(f"{path}: no CSD checkpoint: it lacks {', '.join(lacking)}, it holds {sorted(state)[:3]}")
     others = [key for key in state if not key.startswith(("backbone.", "last_layer_content")) and key != STYLE]
     if others:
         raise WeightsError(f"{path}: no CSD checkpoint: it holds {len(others)} tensors that CSD has not: {others[:3]}")
@@ -110,7 +115,8 @@ def style_tower(
     layers = 1 + max(int(key.split(".")[2]) for key in backbone if key.startswith("transformer.resblocks."))
     if width % HEAD_WIDTH or style.ndim != 2 or style.shape[0] != width:
         raise WeightsError(
-            f"{path}: a tower {width} wide (a multiple of {HEAD_WIDTH}) does not fit a style matrix {tuple(style.shape)}"
+            f"{path}: the tower's width {width} must be a multiple of {HEAD_WIDTH} and the first side of the style "
+            f"matrix, whose shape is {tuple(style.shape)}"
         )
     with torch.device("meta"):
         tower = VisionTransformer(

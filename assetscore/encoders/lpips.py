@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import EncoderUnavailableError, UsageError, WeightsError
 from ..images import MATTE
+from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower
 from ._weights import PROBE_SECONDS, read_state_dict, within
@@ -37,7 +38,7 @@ class LPIPS(ImageTower):
         trunk: "alex" (the metric's default), "vgg" or "squeeze".
         weights: torchvision's file of the trunk, or None for torchvision's own download.
         side: pixels of the square canvas that every texture is brought to: smaller ones are enlarged by an integer.
-        device, dtype, batch_size, matte: as for csd.
+        device, dtype, batch_size, matte: as for csd; but for float32, since a distance is a small difference.
 
     Raises:
         UsageError: an unknown trunk, or a side too small for it.
@@ -104,6 +105,11 @@ class LPIPS(ImageTower):
         return torch.cat(parts, dim=1)
 
 
+def make(argument: str = "", **options: Any) -> LPIPS:
+    """What `get_encoder("lpips...")` gives."""
+    return by_name(LPIPS, "lpips", argument, options)
+
+
 def trunk_file(trunk: str) -> Path:
     """torchvision's file of the trunk's weights, fetched on first use.
 
@@ -140,7 +146,7 @@ def load_trunk(net: torch.nn.Module, state: dict[str, torch.Tensor], path: str |
     sources = {target: "features." + target.partition(".")[2] for target in targets}
     lacking = [source for source in sources.values() if source not in state]
     if lacking:
-        raise WeightsError(f"{path}: no weights of this trunk: it lacks {lacking[:3]} and holds {sorted(state)[:3]} ...")
+        raise WeightsError(f"{path}: no weights of this trunk: it lacks {lacking[:3]}, it holds {sorted(state)[:3]}")
     used = set(sources.values())
     extra = [key for key in state if key not in used and not key.startswith("classifier.")]
     if extra:

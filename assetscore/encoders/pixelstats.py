@@ -3,6 +3,9 @@
 The baseline that every learned encoder must beat. It ignores the factor, and no number in it says how large the image
 is. Each part is a histogram or a position on a soft scale, taken to its square root (so that inner products are
 Bhattacharyya coefficients) and given an equal share of the unit vector.
+
+A picture of more than 512 x 512 px in all is reduced by area first. No sprite is that large: the numbers of all smaller
+pictures, and so the fingerprint, are those from before there was this limit.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..images import Asset, Texture, composite
+from ..images import Asset, Texture, composite, reduce_area
 from .base import TwoStageEncoder, as_textures, check_factors
 
 __all__ = ["PixelStats"]
 
+MAX_PIXELS = 512 * 512
 _LUMA = np.array([0.299, 0.587, 0.114])
 _SOFT = np.linspace(0, 1, 8)
 """Positions on a soft scale."""
@@ -39,11 +43,25 @@ class PixelStats(TwoStageEncoder):
     fingerprint = "pixelstats/1/float32"
 
     def features(self, images: Sequence[Asset | Texture]) -> NDArray[np.float32]:
-        rows = [_describe(texture.native) for texture in as_textures(images)]
+        rows = [_describe(_reduced(texture.native)) for texture in as_textures(images)]
         return np.stack(rows) if rows else np.empty((0, 172), np.float32)
 
     def condition(self, features: NDArray[np.float32], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return dict.fromkeys(check_factors(factors), features)
+
+
+def _reduced(rgba: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """At most 512 x 512 pixels in all, in the same proportions, so that a long strip stays one."""
+    height, width = rgba.shape[:2]
+    if height * width <= MAX_PIXELS:
+        return rgba
+    scale = np.sqrt(MAX_PIXELS / (height * width))
+    columns = min(max(1, int(width * scale)), MAX_PIXELS)
+    small = reduce_area(rgba, columns, min(max(1, int(height * scale)), MAX_PIXELS // columns))
+    if small[..., 3].any():
+        return small
+    seen = rgba[rgba[..., 3] > 0]  # specks too few to show after reducing: described by their colours, in a row
+    return seen[None, :: -(-len(seen) // MAX_PIXELS)] if len(seen) else small
 
 
 def _describe(rgba: NDArray[np.uint8]) -> NDArray[np.float32]:

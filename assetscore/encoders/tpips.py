@@ -13,6 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import FactorError, UsageError
 from ..images import MATTE, Asset, Texture, composite, enlarge, reduce_area
+from ._names import by_name
 from ._torch import (
     BATCH_NOISE,
     choose_device,
@@ -63,7 +65,9 @@ class PixelBudget:
         lowest, highest = int(size["shortest_edge"]), int(size["longest_edge"])
         if least is not None and least > min(highest, MOST_PIXELS):
             raise UsageError(f"min_pixels must be at most {min(highest, MOST_PIXELS)}, got {least}")
-        return cls(images.patch_size * images.merge_size, max(lowest, least or 0), min(highest, MOST_PIXELS))
+        least = max(lowest, least or 0)
+        # Whole units around the least need room: a processor of one size only would leave none, and resample.
+        return cls(images.patch_size * images.merge_size, least, max(min(highest, MOST_PIXELS), 4 * least))
 
 
 def fit(height: int, width: int, budget: PixelBudget) -> tuple[int, int, int]:
@@ -101,11 +105,11 @@ def picture(texture: Texture, budget: PixelBudget, matte: int = MATTE) -> NDArra
     """
     rgba = texture.native
     shrink = 1.0
-    while math.prod(fit(*rgba.shape[:2], budget)[1:]) > budget.most:
+    while math.prod(fit(rgba.shape[0], rgba.shape[1], budget)[1:]) > budget.most:
         shrink *= 0.95
         height, width = texture.native.shape[:2]
         rgba = reduce_area(texture.native, max(1, int(width * shrink)), max(1, int(height * shrink)))
-    factor, height, width = fit(*rgba.shape[:2], budget)
+    factor, height, width = fit(rgba.shape[0], rgba.shape[1], budget)
     large = enlarge(rgba, factor)
     return composite(centred(large, height, width), matte)
 
@@ -166,7 +170,7 @@ class TPIPS(Encoder):
             raise UsageError(f'rerank must be "early_fusion", "activation_dist" or None, got {rerank!r}')
         if rerank_top < 1:
             raise UsageError(f"rerank_top must be at least 1, got {rerank_top}")
-        self.name = "tpips" if weights is None else f"tpips:{os.fspath(weights)}"
+        self.name = "tpips"
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device, gpu="bf16")
         self.batch_size = batch_size
@@ -215,20 +219,32 @@ class TPIPS(Encoder):
             FactorError: besides what no encoder takes, a text that the tokenizer would read as a control token.
             ImageError: an image cannot be read.
         """
-        factors = tuple(dict.fromkeys(check_factors(factors)))
-        check_tokens(factors, self._special)
+        check_factors(factors)  # a single text is no sequence of them
+        factors = tuple(dict.fromkeys(self.check_factor(factor) for factor in factors))
         textures = as_textures(images)
         width = int(self._model.backbone.config.text_config.hidden_size)
         vectors = {factor: np.full((len(textures), width), np.nan, np.float32) for factor in factors}
         # Pictures of one size give the same numbers whatever their number; mixed sizes are padded and do not.
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for index, texture in enumerate(textures):
-            groups[fit(*texture.native.shape[:2], self.pixel_budget)[1:]].append(index)
+            groups[fit(texture.native.shape[0], texture.native.shape[1], self.pixel_budget)[1:]].append(index)
         for indices in groups.values():
             group = [textures[index] for index in indices]
             for factor, rows in self._embed_group(group, factors, width).items():
                 vectors[factor][indices] = unit_rows(rows)
         return vectors
+
+    def check_factor(self, factor: str) -> str:
+        """The factor as it will be used.
+
+        Raises:
+            FactorError: besides what no encoder takes, it holds a control token: that would end the prompt, or start
+                another picture.
+        """
+        factor = super().check_factor(factor)
+        if any(token in factor for token in self._special) or ("<|" in factor and "|>" in factor):
+            raise FactorError(f"a factor for tpips must not hold control tokens such as <|...|>, got {factor!r}")
+        return factor
 
     def _embed_group(
         self, group: Sequence[Texture], factors: tuple[str, ...], width: int
@@ -236,14 +252,11 @@ class TPIPS(Encoder):
         """{factor: (n, d)} for textures that become pictures of one size."""
         with self._lock:  # the model keeps state between its own steps
             if self.shared_prefix and len(factors) > 1:
-                together = run_in_batches(
-                    group, self.batch_size, lambda batch: self._forward_shared(batch, factors), width * len(factors)
-                )
+                forward = partial(self._forward_shared, factors=factors)
+                together = run_in_batches(group, self.batch_size, forward, width * len(factors))
                 return dict(zip(factors, np.split(together, len(factors), axis=1), strict=True))
             return {
-                factor: run_in_batches(
-                    group, self.batch_size, lambda batch, factor=factor: self._forward(batch, factor), width
-                )
+                factor: run_in_batches(group, self.batch_size, partial(self._forward, factor=factor), width)
                 for factor in factors
             }
 
@@ -271,13 +284,9 @@ class TPIPS(Encoder):
         """
         if self._reranker is None:
             raise UsageError('this encoder has no pairwise model: make it with rerank="early_fusion"')
-        check_tokens(check_factors([factor]), self._special)
-        return self._reranker.similarities(query, candidates, factor)
+        return self._reranker.similarities(query, candidates, self.check_factor(factor))
 
 
-def check_tokens(factors: Sequence[str], special: Sequence[str]) -> None:
-    """A FactorError for a factor that holds a control token: it would end the prompt, or start another picture."""
-    for factor in factors:
-        found = [token for token in special if token in factor]
-        if found or ("<|" in factor and "|>" in factor):
-            raise FactorError(f"a factor for tpips must not hold control tokens such as <|...|>, got {factor!r}")
+def make(argument: str = "", **options: Any) -> TPIPS:
+    """What `get_encoder("tpips...")` gives."""
+    return by_name(TPIPS, "tpips", argument, options)

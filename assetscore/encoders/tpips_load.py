@@ -12,11 +12,12 @@ import functools
 import json
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..errors import EncoderUnavailableError, WeightsError
 from ._torch import require
@@ -46,7 +47,7 @@ def load_tpips(
     revision: str | None,
     device: torch.device,
     dtype: torch.dtype,
-) -> torch.nn.Module:
+) -> Any:
     """A TPIPS model with the weights of a folder or hub repository, ready for inference.
 
     Args:
@@ -109,13 +110,7 @@ def find_backbone(name: str) -> Path:
 
 def is_repository(name: str) -> bool:
     """Can this be a hub id?"""
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return name.count("/") == 1
+    return re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name) is not None
 
 
 def read_config(folder: Path, kind: Kind) -> dict[str, Any]:
@@ -131,7 +126,7 @@ def read_config(folder: Path, kind: Kind) -> dict[str, Any]:
     return dict(config)
 
 
-def construct(kind: Kind, config: Mapping[str, Any], device: torch.device) -> torch.nn.Module:
+def construct(kind: Kind, config: Mapping[str, Any], device: torch.device) -> Any:
     """The package's model around its backbone, before the checkpoint's weights."""
     import tpips.activation_dist
     import tpips.early_fusion
@@ -143,12 +138,11 @@ def construct(kind: Kind, config: Mapping[str, Any], device: torch.device) -> to
         "activation_dist": tpips.activation_dist.load_activation_dist_model,
     }
     try:
-        model: torch.nn.Module = makers[kind](dict(config), device)
+        return makers[kind](dict(config), device)
     except OSError as error:
         raise EncoderUnavailableError(f"the backbone {config['name']} cannot be read: {error}") from error
     except (ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise WeightsError(f"the checkpoint's config.json or its backbone {config['name']} is wrong: {error}") from error
-    return model
+        raise WeightsError(f"config.json of the checkpoint or its backbone {config['name']}: {error}") from error
 
 
 def put(model: torch.nn.Module, state: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -172,14 +166,14 @@ def put(model: torch.nn.Module, state: Mapping[str, torch.Tensor], path: Path) -
         raise WeightsError(f"{path}: does not fit the model: {' '.join(str(error).split())[:400]}") from error
 
 
-def put_processor(model: torch.nn.Module, folder: Path) -> None:
+def put_processor(model: Any, folder: Path) -> None:
     """A checkpoint that brings its own processor is used with it."""
     if not (folder / "tokenizer_config.json").is_file():
         return
     from transformers import AutoProcessor
 
     try:
-        processor = AutoProcessor.from_pretrained(str(folder), padding_side="right")
+        processor: Any = cast(Any, AutoProcessor).from_pretrained(str(folder), padding_side="right")
     except Exception as error:
         raise WeightsError(f"{folder}: its processor cannot be read: {error}") from error
     model.processor = processor

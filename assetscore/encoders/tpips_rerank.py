@@ -3,8 +3,9 @@
 "early_fusion" and "activation_dist" compare two pictures in one forward and give no vectors, so they cannot be
 searched. They can look again at the few references that the embedding finds nearest:
 
-    candidates = the `rerank_top` nearest references by embedding
-    S = mean of the k largest `encoder.rerank(asset, candidates, factor)`
+    found = knn_mean(queries, rows, encoder.rerank_top, exclude)          # by embedding
+    ids, similarities = rerank_neighbours(encoder, textures, found.ids, references, factor)
+    S = similarities[:, :k].mean(axis=1)
 
 References are calibrated the same way, each against its own candidates, so that thresholds and scores agree.
 """
@@ -16,7 +17,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +31,21 @@ from .tpips_load import Kind, load_tpips, quiet
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Reranker", "best"]
+__all__ = ["Pairwise", "Reranker", "rerank_neighbours"]
+
+
+class Pairwise(Protocol):
+    """What compares a texture with others, pair by pair."""
+
+    def rerank(self, query: Texture, candidates: Sequence[Texture], factor: str) -> NDArray[np.float64]: ...
 
 
 class Reranker:
     """A pairwise TPIPS model.
 
     Args:
-        kind: "early_fusion" (cosine of two jointly read pictures) or "activation_dist" (one minus the learned distance).
+        kind: "early_fusion" (cosine of two jointly read pictures) or "activation_dist" (one minus
+            the learned distance).
         weights: a checkpoint folder or a hub id; None is the authors' own.
         revision, min_pixels, device, dtype, batch_size, matte: as for `TPIPS`; a batch is so many pairs.
     """
@@ -118,11 +126,31 @@ def chw(pixels: NDArray[np.uint8]) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(pixels)).permute(2, 0, 1).float().div(255)
 
 
-def best(ids: Sequence[str], similarities: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
-    """The k most similar of re-ranked candidates, as (id, similarity), ties in the order of ids.
+def rerank_neighbours(
+    encoder: Pairwise,
+    queries: Sequence[Texture],
+    ids: NDArray[np.int64],
+    references: Sequence[Texture],
+    factor: str,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The neighbours that a search found, compared again pair by pair and put in their new order.
 
-    >>> best(["b", "a", "c"], np.array([0.5, 0.5, 0.9]), k=2)
-    [('c', 0.9), ('a', 0.5)]
+    Args:
+        encoder: what compares, such as a `TPIPS` made with `rerank`.
+        queries: q textures.
+        ids: (q, m) rows of `references` that the search found for each; -1 for none.
+        references: what `ids` counts.
+        factor: under which they are compared.
+
+    Returns:
+        (q, m) ids and (q, m) float64 similarities, falling, ties by the lower id; -1 and NaN at the end.
     """
-    ranked = sorted(zip(ids, similarities.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
-    return ranked[:k]
+    ids = np.array(ids, np.int64)
+    similarities = np.full(ids.shape, np.nan)
+    for row, query in enumerate(queries):
+        found = ids[row][ids[row] >= 0]
+        values = encoder.rerank(query, [references[i] for i in found], factor)
+        order = np.lexsort((found, -values))  # NaN comes last
+        ids[row] = np.concatenate([found[order], np.full(ids.shape[1] - len(found), -1)])
+        similarities[row, : len(found)] = values[order]
+    return ids, similarities

@@ -60,10 +60,16 @@ def embed_factors(model: Any, images: Sequence[torch.Tensor], factors: Sequence[
     texts = [model.create_prompt(factor) for factor in factors]
     inputs = backbone_inputs(model, [texts[0]] * len(images), images)
     whole = inputs["input_ids"]
-    # What follows the image is the same for every picture: one is enough to learn each factor's tokens.
-    others = [backbone_inputs(model, [text], images[:1])["input_ids"][0] for text in texts[1:]]
-    prefix = common_length([whole[0], *others], backbone.config.image_token_id)
-    suffixes = [ids[prefix:] for ids in (whole[0], *others)]
+    # What stands around the image is the same for every picture: a small blank one tells each factor's tokens.
+    blank = images[0].new_zeros(3, 32, 32)
+    others = [backbone_inputs(model, [text], [blank])["input_ids"][0] for text in texts[1:]]
+    token = backbone.config.image_token_id
+    heads, tails = zip(*(around_image(ids, token) for ids in (whole[0], *others)), strict=True)
+    if any(not torch.equal(head, heads[0]) for head in heads):
+        raise EncoderError("the prompts of these factors do not begin alike: the model is told the factor first")
+    common = common_length(tails)
+    prefix = whole.shape[1] - len(tails[0]) + common
+    suffixes = [tail[common:] for tail in tails]
     lengths = [len(suffix) for suffix in suffixes]
 
     packed = torch.cat([whole[:, :prefix], torch.cat(suffixes).expand(len(images), -1)], dim=1)
@@ -115,17 +121,25 @@ def backbone_inputs(model: Any, texts: Sequence[str], images: Sequence[torch.Ten
     return inputs
 
 
-def common_length(sequences: Sequence[torch.Tensor], image_token: int) -> int:
-    """How many tokens all sequences begin with alike; each keeps at least one of its own, behind the image."""
-    shortest = min(len(ids) for ids in sequences) - 1
-    first = sequences[0]
-    common = shortest
+def around_image(ids: torch.Tensor, image_token: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The tokens before and behind the image."""
+    image = (ids == image_token).nonzero()
+    if not len(image):
+        raise EncoderError("the model's prompt holds no image")
+    return ids[: int(image[0])], ids[int(image[-1]) + 1 :]
+
+
+def common_length(sequences: Sequence[torch.Tensor]) -> int:
+    """How many tokens all sequences begin with alike; each keeps at least one of its own.
+
+    >>> import torch
+    >>> common_length([torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4, 5]), torch.tensor([1, 2])])
+    1
+    """
+    common = min(len(ids) for ids in sequences) - 1
     for ids in sequences[1:]:
-        differs = (ids[:shortest] != first[:shortest]).nonzero()
-        common = min(common, int(differs[0]) if len(differs) else shortest)
-    image = (first == image_token).nonzero()
-    if not len(image) or int(image[-1]) >= common:
-        raise EncoderError("the prompts of these factors do not share the image: the model asks for the factor first")
+        differs = (ids[:common] != sequences[0][:common]).nonzero()
+        common = int(differs[0]) if len(differs) else common
     return common
 
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .page import write_report
-from .tables import Format, render
+from .tables import Columns, Format, render, render_games
 
-__all__ = ["Format", "render", "write_report"]
+__all__ = ["Columns", "Format", "render", "render_games", "write_report"]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..calibration import rank
 from ..config import Config
-from ..errors import ImageError, UnsupportedTypeError
 from ..factors import OBJECT
-from ..images import Texture, load
+from ..images import Texture
+from ..submissions.pictures import Pictures
 from ..summary import Rate, SummaryRow
 from ..table import ResultTable, Row
 from .pictures import Album
@@ -21,8 +21,9 @@ from .pictures import Album
 if TYPE_CHECKING:
     from ..calibrated import Calibration
     from ..profile import Profile
+    from ..studies.ablation import Ablation
 
-__all__ = ["assets", "headline", "method", "summary_lines"]
+__all__ = ["ablation_lines", "assets", "headline", "method", "summary_lines"]
 
 STATUS_WORDS = {
     "scored": "compared with the references",
@@ -79,6 +80,25 @@ def summary_lines(rows: Sequence[SummaryRow]) -> list[dict[str, Any]]:
     ]
 
 
+def ablation_lines(found: Ablation) -> dict[str, Any]:
+    """The paper's Table 13 as text: the rates of two groups, and their mean difference over tasks with its interval."""
+    words = {"pass_style": "Pass style", "pass_sem": "Pass semantic", "pass_both": "Pass both"}
+    checks = [name for name in words if name in found.rates]
+    lines = [
+        {"group": group, "n": found.n[i], "rates": [_rate(found.rates[name][i]) for name in checks]}
+        for i, group in enumerate((found.first, found.second))
+    ]
+    changes = []
+    for name in checks:
+        each = found.differences.get(name)
+        estimate = None if each is None else each.result.difference
+        known = estimate is not None and isfinite(estimate.low)
+        interval = f"{_signed(estimate.low)} to {_signed(estimate.high)}" if estimate is not None and known else ""
+        changes.append({"text": _signed(None if estimate is None else estimate.value), "interval": interval})
+    tasks = max((len(each.tasks) for each in found.differences.values() if each is not None), default=0)
+    return {"columns": [words[name] for name in checks], "lines": lines, "changes": changes, "tasks": tasks}
+
+
 def method(table: ResultTable, profile: Profile, config: Config) -> dict[str, Any]:
     """How it was judged: everything a number here needs to be checked."""
     factors = [profile.style_factor] + ([profile.semantic_factor] if profile.semantic_factor else [])
@@ -127,14 +147,15 @@ def assets(
     references: dict[str, int] = {}
     shown: list[dict[str, Any]] = []
     rows = []
-    for row in table:
-        for reference in row.nearest:
-            if reference not in references:
-                references[reference] = len(shown)
-                picture = None if profile is None else album.add(profile.texture(reference))
-                shown.append({"id": reference, "picture": picture})
-        picture = album.add(_picture(row, images))
-        rows.append(_row(row, picture, [references[name] for name in row.nearest], _request(row, profile)))
+    with Pictures() as pictures:
+        for row in table:
+            for reference in row.nearest:
+                if reference not in references:
+                    references[reference] = len(shown)
+                    picture = None if profile is None else album.add(profile.texture(reference))
+                    shown.append({"id": reference, "picture": picture})
+            picture = album.add(_picture(row, images, pictures))
+            rows.append(_row(row, picture, [references[name] for name in row.nearest], _request(row, profile)))
     strips = [] if profile is None or config is None else _strips(table, profile, config)
     return {"rows": rows, "references": shown, "pictures": album.pictures, "strips": strips}
 
@@ -154,7 +175,7 @@ def _row(row: Row, picture: int | None, nearest: Sequence[int], request: str | N
         "request": request,
         "status": row.status,
         "words": STATUS_WORDS.get(row.status, row.status),
-        "reason": row.reason,
+        "reason": "; ".join(filter(None, (row.reason, *row.flags))),
         "pass": row.both_pass,
         "borderline": row.borderline,
         "grid": row.grid,
@@ -169,16 +190,13 @@ def _row(row: Row, picture: int | None, nearest: Sequence[int], request: str | N
     }
 
 
-def _picture(row: Row, images: Mapping[str, Texture]) -> Texture | None:
+def _picture(row: Row, images: Mapping[str, Texture], pictures: Pictures) -> Texture | None:
     """The asset's picture, or None: a report is also written where the files have gone."""
     if row.asset_id in images:
         return images[row.asset_id]
     if not row.path or row.status in ("missing", "unreadable"):
         return None
-    try:
-        return load(row.path)
-    except (ImageError, UnsupportedTypeError):
-        return None
+    return pictures.load(row.path)
 
 
 def _strips(table: ResultTable, profile: Profile, config: Config) -> list[dict[str, Any]]:

@@ -20,10 +20,11 @@ from ..errors import ProfileMismatchError, UsageError
 from ..images import Texture
 from ..summary import leave_one_out_row, summarise
 from ..table import ResultTable
-from .content import assets, headline, method, summary_lines
+from .content import ablation_lines, assets, headline, method, summary_lines
 
 if TYPE_CHECKING:
     from ..profile import Profile
+    from ..studies.ablation import Ablation
 
 __all__ = ["write_report"]
 
@@ -39,6 +40,7 @@ def write_report(
     alpha: float | None = None,
     k: int | None = None,
     rule: Rule | None = None,
+    ablation: Ablation | None = None,
 ) -> None:
     """Write the results as one self-contained HTML page.
 
@@ -53,6 +55,7 @@ def write_report(
         by: the column that the summary groups by.
         alpha, k, rule: what the page is to judge by; default the profile's own. The rows are judged again where they
             are given.
+        ablation: two groups compared over tasks, shown below the summary.
 
     Raises:
         ProfileMismatchError: the rows are of another profile or encoder, so that the references shown would be wrong.
@@ -74,6 +77,7 @@ def write_report(
         "title": title,
         "headline": headline(table),
         "summary": summary_lines(summary),
+        "ablation": None if ablation is None else ablation_lines(ablation),
         "method": None if profile is None else method(table, profile, config),
         "data": assets(table, profile, None if profile is None else config, images or {}),
     }

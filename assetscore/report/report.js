@@ -104,7 +104,7 @@
         const reference = data.references[place];
         const thumb = el("div", { className: "thumb", title: reference.id });
         if (reference.picture !== null) thumb.append(picture(reference.picture, thumbs(), reference.id));
-        const short = reference.id.replace(/^.*[/\\]/, "").replace(/\.[a-z]+$/i, "").replace(/^.*__/, "");
+        const short = reference.id.replace(/^.*[/\\]/, "").replace(/\.[a-z]+$/i, "").replace(/^.*__/, "").replace(/_+/g, " ");
         const similar = row.similar[i] === undefined ? null : el("b", { textContent: fixed(row.similar[i], 3) });
         list.append(el("li", {}, thumb, similar, el("bdi", { textContent: short, title: reference.id })));
       });

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import optimize, stats
 
 from ..errors import UsageError
 from .intervals import Estimate, check_level, percentile_interval, resample_counts
@@ -53,15 +53,19 @@ def auroc(scores: ArrayLike, labels: ArrayLike) -> float:
 
 
 def auroc_delong(
-    scores: ArrayLike, labels: ArrayLike, level: float = 0.95, transform: Literal["none", "logit"] = "none"
+    scores: ArrayLike, labels: ArrayLike, level: float = 0.95, transform: Literal["logit", "none"] = "logit"
 ) -> Estimate:
     """The area with DeLong's interval.
 
     Args:
         scores, labels: as for `auroc`.
         level: the interval's level.
-        transform: ``"none"`` is the interval as published, cut to 0..1; ``"logit"`` builds it on the log-odds, which
-            covers better for few assets and areas near 1.
+        transform: ``"logit"`` builds the interval on the log-odds of the area; ``"none"`` on the area itself, cut to
+            0..1, as it was published, which covers too rarely for few assets or areas near 1 (86 % instead of 95 % of
+            the time for 40 assets and an area of 0.95).
+
+    Where the classes are perfectly separated, DeLong's variance is 0 and says nothing; the interval is then Newcombe's
+    (Statistics in Medicine 25, 2006), which asks for which areas such a separation would be a surprise.
 
     Raises:
         UsageError: as for `auroc`, or an unknown transform.
@@ -79,8 +83,12 @@ def auroc_delong(
     if reason:
         return Estimate(area, level=level, method=method, n=n, reason=reason)
     z, error = float(stats.norm.ppf((1 + level) / 2)), math.sqrt(float(variance[0, 0]))
+    if error == 0.0 and area in (0.0, 1.0):
+        bound = _separation_bound(int(positive.sum()), int((~positive).sum()), z)
+        low, high = (bound, 1.0) if area == 1.0 else (0.0, 1.0 - bound)
+        return Estimate(area, low, high, level, "Newcombe, since the classes are perfectly separated", n)
     if error == 0.0:
-        reason = "no interval: the classes are perfectly separated or wholly tied, so the variance is 0"
+        reason = "no interval: the scores are wholly tied, so the variance is 0"
         return Estimate(area, level=level, method=method, n=n, reason=reason)
     if transform == "none":
         low, high = max(0.0, area - z * error), min(1.0, area + z * error)
@@ -115,8 +123,11 @@ def auroc_bootstrap(
     if reason:
         return Estimate(math.nan, level=level, method=method, n=n, reason=reason)
     draws = [_weighted_area(values, positive, w) for w in resample_counts(n, resamples, seed, clusters)]
-    low, high, skipped = percentile_interval(np.concatenate(draws), level)
+    units = n if clusters is None else len(set(clusters))
+    low, high, skipped = percentile_interval(np.concatenate(draws), level, units)
     reason = "no interval: no resample held both classes" if math.isnan(low) else ""
+    if low == high:
+        low, high, reason = math.nan, math.nan, "no interval: every resample gave the same area"
     return Estimate(_area(values, positive), low, high, level, method, n, skipped, reason)
 
 
@@ -171,7 +182,7 @@ def compare_auroc(
     draws = [
         _weighted_area(a, positive, w) - _weighted_area(b, positive, w) for w in resample_counts(n, resamples, seed)
     ]
-    low, high, skipped = percentile_interval(np.concatenate(draws), level)
+    low, high, skipped = percentile_interval(np.concatenate(draws), level, n)
     boot = Estimate(gap, low, high, level, "paired bootstrap over assets", n, skipped)
     covariance, reason = _variance(np.stack([a, b]), positive)
     variance = 0.0 if reason else float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
@@ -227,6 +238,17 @@ def _weighted_area(values: _Floats, positive: _Bools, weights: _Floats) -> _Floa
     with np.errstate(invalid="ignore", divide="ignore"):
         area: _Floats = (up * (below + down / 2)).sum(axis=1) / (up.sum(axis=1) * down.sum(axis=1))
     return area
+
+
+def _separation_bound(n1: int, n0: int, z: float) -> float:
+    """The smallest area for which perfect separation of n1 and n0 assets is within z standard errors (Newcombe)."""
+    half = (n1 + n0) / 2 - 1
+
+    def surprise(area: float) -> float:
+        spread = area * (1 - area) * (1 + half * ((1 - area) / (2 - area) + area / (1 + area))) / (n1 * n0)
+        return (1 - area) - z * math.sqrt(spread)
+
+    return float(optimize.brentq(surprise, 1e-12, 1 - 1e-12))
 
 
 def _variance(rows: _Floats, positive: _Bools) -> tuple[_Floats, str]:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import ImageError, UsageError
+from ..errors import UsageError
 from ..results import UNDECIDED
 from ..table import Row
 from .agreement import rows_by_id
 from .keepbest import KeepBest, Step, keep_best
 from .paired import RESAMPLES, Paired, RankAgreement, paired, rank_agreement
-
-if TYPE_CHECKING:
-    from .pictures import Picture
 
 __all__ = [
     "MEASURES",
@@ -37,13 +32,13 @@ __all__ = [
     "measures",
     "paired",
     "rank_agreement",
-    "write_page",
 ]
 
 MEASURES = ("pass_style", "pass_sem", "pass_both", "custom")
 """What a build is measured by: rates over its assets that have a verdict."""
 Kind = Literal["gained", "lost", "changed", "same"]
 _VERDICTS = {"style": "style_pass", "semantic": "sem_pass", "both": "both_pass"}
+_BY = ("group", "task", "category", "game", "asset_id")
 _WORDS = {True: "pass", False: "fail", None: "no verdict"}
 _SAME = 1e-6
 """Scores nearer than this are the same picture's: an encoder's own noise is smaller."""
@@ -127,14 +122,16 @@ def compare_builds(
 ) -> BuildComparison:
     """Match the assets of two builds by id and say what became of each.
 
+    Where one id belongs to several groups, assets are matched by group and id.
+
     Args:
         before, after: result rows of each build, scored with one profile.
         level, resamples, seed: of the intervals.
 
     Raises:
-        UsageError: an asset_id belongs to two rows of one build, or the builds were scored with different encoders.
+        UsageError: an asset_id belongs to two rows of one group, or the builds were scored with different encoders.
     """
-    first, second = rows_by_id(before), rows_by_id(after)
+    first, second = _keyed(list(before), list(after))
     _one_encoder([*first.values(), *second.values()])
     changes = [_change(asset, first.get(asset), second.get(asset)) for asset in dict.fromkeys([*first, *second])]
     order = {"changed": 0, "gained": 1, "lost": 2, "same": 3}
@@ -234,33 +231,6 @@ def compare_orders(
     return rank_agreement([values[0][name] for name in shared], [values[1][name] for name in shared], shared)
 
 
-def write_page(
-    comparison: BuildComparison, path: str | os.PathLike[str], title: str = "Two builds", limit: int = 500
-) -> None:
-    """Write a comparison as one HTML file that needs nothing else, with the pictures of what changed.
-
-    Args:
-        comparison: from `compare_builds`.
-        path: the file.
-        title: its heading.
-        limit: how many assets are shown; what is beyond is counted.
-    """
-    from jinja2 import Environment, PackageLoader
-
-    shown = [change for change in comparison.changes if change.kind != "same"]
-    names = dict.fromkeys([*comparison.before, *comparison.after])
-    page = Environment(loader=PackageLoader("assetscore.studies"), autoescape=True).get_template("compare.html")
-    text = page.render(
-        title=title,
-        rates=[(name, comparison.before.get(name), comparison.after.get(name)) for name in names],
-        margins={name: value for name, value in comparison.margins.items() if value is not None},
-        counts={kind: len(comparison.of(kind)) for kind in ("changed", "gained", "lost", "same")},
-        changes=[(change, _picture(change.before), _picture(change.after)) for change in shown[:limit]],
-        left_out=max(0, len(shown) - limit),
-    )
-    Path(path).write_text(text, encoding="utf-8")
-
-
 def _change(asset: str, before: Row | None, after: Row | None) -> Change:
     if before is None or after is None:
         return Change(asset, "gained" if before is None else "lost", (), before, after)
@@ -279,6 +249,24 @@ def _change(asset: str, before: Row | None, after: Row | None) -> Change:
     return Change(asset, "changed" if what else "same", tuple(what), before, after)
 
 
+def _keyed(before: Sequence[Row], after: Sequence[Row]) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Both builds' rows by id, or by group and id where ids alone are not unique."""
+    if all(len({row.asset_id for row in rows}) == len(rows) for rows in (before, after)):
+        return rows_by_id(before), rows_by_id(after)
+    tables: list[dict[str, Row]] = []
+    for rows in (before, after):
+        table: dict[str, Row] = {}
+        for row in rows:
+            key = f"{row.group}: {row.asset_id}"
+            if key in table:
+                raise UsageError(
+                    f"asset_id {row.asset_id!r} belongs to two rows of group {row.group!r}; make ids unique"
+                )
+            table[key] = row
+        tables.append(table)
+    return tables[0], tables[1]
+
+
 def _one_encoder(rows: Sequence[Row]) -> None:
     used = dict.fromkeys(row.encoder for row in rows if row.encoder)
     if len(used) > 1:
@@ -288,8 +276,8 @@ def _one_encoder(rows: Sequence[Row]) -> None:
 def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
     if measure not in MEASURES:
         raise UsageError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
-    if by not in ("group", "category", "game", "asset_id"):
-        raise UsageError(f"by must be group, category, game or asset_id, got {by!r}")
+    if by not in _BY:
+        raise UsageError(f"by must be one of {', '.join(_BY)}, got {by!r}")
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(getattr(row, by)), []).append(row)
@@ -299,19 +287,6 @@ def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
 
 def _some(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in list(names)[:5]) or "none"
-
-
-def _picture(row: Row | None) -> Picture | None:
-    """The asset's picture, where its file can still be read."""
-    from ..images import load
-    from .pictures import picture_of
-
-    if row is None or not row.path:
-        return None
-    try:
-        return picture_of(load(row.path))
-    except ImageError:
-        return None
 
 
 def _no_nan(values: Mapping[str, float]) -> dict[str, float | None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from ..errors import UsageError
 
@@ -97,15 +98,18 @@ def resample_counts(
         yield counts if codes is None else counts[:, codes]
 
 
-def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float, int]:
+def percentile_interval(draws: ArrayLike, level: float = 0.95, n: int | None = None) -> tuple[float, float, int]:
     """The percentile interval of bootstrap draws.
 
     Args:
         draws: the statistic on each resample; NaN where it does not exist there.
         level: the interval's level.
+        n: how many independent units were resampled. The percentiles are then moved outwards as a t interval is wider
+            than a normal one and as n is larger than n - 1 (the expanded percentile interval; T. Hesterberg, The
+            American Statistician 69, 2015): plain percentiles cover too rarely where n is small. None leaves them.
 
     Returns:
-        (low, high, skipped): NaN ends when no draw is finite; `skipped` counts the NaN draws.
+        (low, high, skipped): NaN ends when no draw is finite or n is 1; `skipped` counts the NaN draws.
 
     Example:
         >>> percentile_interval([0.0, 1.0, 2.0, 3.0, 4.0, float("nan")], level=0.5)
@@ -114,8 +118,10 @@ def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, f
     values = np.asarray(draws, dtype=np.float64)
     finite = values[np.isfinite(values)]
     skipped = int(values.size - finite.size)
-    if finite.size == 0:
-        return math.nan, math.nan, skipped
     tail = (1.0 - check_level(level)) / 2.0
+    if finite.size == 0 or n == 1:
+        return math.nan, math.nan, skipped
+    if n is not None:
+        tail = float(special.ndtr(math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, tail)))
     low, high = np.quantile(finite, [tail, 1.0 - tail])
     return float(low), float(high), skipped

@@ -20,6 +20,8 @@ __all__ = ["krippendorff_alpha", "krippendorff_bootstrap", "raw_agreement"]
 logger = logging.getLogger(__name__)
 Level = Literal["nominal", "ordinal", "interval"]
 _Floats = NDArray[np.float64]
+MAX_VALUES = 100
+"""Different answers. More are a measurement, not a rating, and would take their square in memory for every unit."""
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float:
@@ -73,8 +75,12 @@ def krippendorff_bootstrap(
         return Estimate(math.nan, level=confidence, method=method, n=n, reason=reason)
     value = float(_alpha(counts, values, level, np.ones((1, n)))[0])
     draws = [_alpha(counts, values, level, weights) for weights in resample_counts(n, resamples, seed)]
-    low, high, skipped = percentile_interval(np.concatenate(draws), confidence)
-    reason = "no interval: every resample held one answer only" if math.isnan(low) else ""
+    low, high, skipped = percentile_interval(np.concatenate(draws), confidence, n)
+    reason = ""
+    if math.isnan(low):
+        reason = "no interval: " + (
+            "only one unit was answered by two raters" if n == 1 else "no resample held two answers"
+        )
     return Estimate(value, low, high, confidence, method, n, skipped, reason)
 
 
@@ -106,6 +112,8 @@ def _counts(ratings: ArrayLike, level: str) -> tuple[_Floats, _Floats, str]:
         raise UsageError("ratings must be finite; NaN is a missing answer")
     given = ~np.isnan(table)
     values = np.unique(table[given])
+    if table.size and len(values) > MAX_VALUES:
+        raise UsageError(f"ratings may hold at most {MAX_VALUES} different answers, got {len(values)}")
     counts = np.stack([(table == value).sum(axis=0) for value in values], axis=1) if len(values) else np.zeros((0, 0))
     counts = counts[counts.sum(axis=1) >= 2].astype(np.float64) if counts.size else np.zeros((0, 0))
     raters = int(given.any(axis=1).sum())

@@ -81,7 +81,8 @@ def paired(
     change[np.abs(change) < _TIE] = 0.0
     n = change.size
     means = [weights @ change / weights.sum(axis=1) for weights in resample_counts(n, resamples, seed, clusters)]
-    low, high, _ = percentile_interval(np.concatenate(means), level)
+    units = n if clusters is None else len(set(clusters))
+    low, high, _ = percentile_interval(np.concatenate(means), level, units)
     method = f"bootstrap over {'tasks' if clusters is None else 'clusters'}, {resamples} resamples"
     # ranks of equal differences must be equal: rounding would split ties such as 0.3 - 0.2 and 0.4 - 0.3
     moved = np.round(change[change != 0.0], 9)
@@ -89,7 +90,9 @@ def paired(
     if moved.size:
         p, reason = float(stats.wilcoxon(moved).pvalue), ""
     return Paired(
-        Estimate(float(change.mean()), low, high, level, method, n),
+        Estimate(
+            float(change.mean()), low, high, level, method, n, reason="no interval: one task" if units == 1 else ""
+        ),
         p,
         wins=int((change > 0).sum()),
         losses=int((change < 0).sum()),

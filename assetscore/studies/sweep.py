@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,15 @@ from ..errors import ProfileMismatchError, UsageError
 from ..results import FAILING
 from ..summary import leave_one_out_row
 from ..table import Row
-from .agreement import VerdictAgreement, majority_labels, rows_by_id, verdict_agreement
+from .agreement import rows_by_id
+from .majority import VerdictAgreement, majority_labels, verdict_agreement
 from .paired import rank_agreement
 from .votes import Votes
 
 if TYPE_CHECKING:
     from ..calibrated import Calibration
     from ..profile import Profile
+    from .saved import SavedCalibrations
 
 __all__ = ["ALPHAS", "KS", "Cell", "CheckCell", "Sweep", "sweep"]
 
@@ -129,7 +131,7 @@ class Sweep:
 
 
 def sweep(
-    profile: Profile,
+    profile: Profile | SavedCalibrations,
     rows: Iterable[Row] = (),
     votes: Votes | None = None,
     *,
@@ -141,7 +143,7 @@ def sweep(
     """Judge the same assets for every alpha and k.
 
     Args:
-        profile: what the assets were scored with.
+        profile: what the assets were scored with, or its saved calibrations.
         rows: of the results, a ResultTable say; without any, only the references' own columns have numbers.
         votes: people's answers on some of the assets.
         alphas, ks: the grid; k is at most 20.
@@ -173,7 +175,7 @@ def sweep(
     scores = {(name, n): check.scores(n) for name, check in checks.items() for n in grid_k}
     cells = {}
     for (a, n), verdicts in judged.items():
-        loo = leave_one_out_row(profile, alpha=a, k=n)
+        loo = leave_one_out_row(cast("Profile", profile), alpha=a, k=n)
         rates = {"style": loo.pass_style.value, "semantic": None if loo.pass_sem is None else loo.pass_sem.value}
         made = {
             name: CheckCell(
@@ -233,7 +235,7 @@ class _Check:
         return np.array([*found, math.nan])[self.unit]
 
 
-def _checks(profile: Profile, rows: Sequence[Row]) -> dict[str, _Check]:
+def _checks(profile: Profile | SavedCalibrations, rows: Sequence[Row]) -> dict[str, _Check]:
     tops = {"style": [row.top_style for row in rows]}
     factors: dict[str, list[str | None]] = {"style": [profile.style_factor] * len(rows)}
     if profile.semantic_factor is not None:

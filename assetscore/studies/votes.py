@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
+import secrets
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,13 +173,13 @@ def votes_csv(votes: Iterable[Vote]) -> str:
 def write_votes(path: str | os.PathLike[str], votes: Iterable[Vote]) -> None:
     """Write a votes file; an interrupted write leaves the old file as it was."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        with open(draft, "x", encoding="utf-8", newline="") as file:
             file.write(votes_csv(votes))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        os.replace(draft, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise

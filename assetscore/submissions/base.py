@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..errors import ManifestError, UsageError
+from ..factors import words_of_id
 from ..images import Texture, read_file
+from ..text import printable
 
-__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use", "words"]
+__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use"]
 
 Use = Literal["sprite", "flat", "uv", "entity", "unreferenced"]
 """How the game shows a texture. One that is shown in several ways has the first of these."""
@@ -27,7 +28,7 @@ USES: tuple[Use, ...] = ("sprite", "flat", "uv", "entity", "unreferenced")
 SCORED_USES: tuple[Use, ...] = ("sprite", "flat", "entity")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Asset:
     """One registered texture.
 
@@ -66,6 +67,16 @@ class Asset:
         """The distinct frames of `texture`, at least one; empty where there is no texture. Raises as `texture` does."""
         texture = self.texture
         return () if texture is None else texture.frames
+
+    def of_group(self, group: str, prefix: bool) -> Asset:
+        """The asset as one of a group, its id with the group's name in front where ids could meet; fit to be shown."""
+        return dataclasses.replace(
+            self,
+            id=printable(f"{group}!{self.id}" if prefix else self.id),
+            path=printable(self.path),
+            reason=printable(self.reason),
+            group=printable(group),
+        )
 
 
 @dataclass(frozen=True)
@@ -110,10 +121,10 @@ class Submission:
         if requests is None:
             return self
         if isinstance(requests, str) and requests == "ids":
-            asked: Mapping[str, str] = {asset.id: words(asset.id) for asset in self.assets}
+            asked: Mapping[str, str] = {asset.id: words_of_id(asset.id) for asset in self.assets}
         else:
             asked = requests if isinstance(requests, Mapping) else read_task(requests)
-        assets = tuple(dataclasses.replace(asset, request=asked.get(asset.id)) for asset in self.assets)
+        assets = tuple(dataclasses.replace(asset, request=asked.get(asset.id) or None) for asset in self.assets)
         return dataclasses.replace(self, assets=assets)
 
     def close(self) -> None:
@@ -145,17 +156,6 @@ class ReferenceRecord:
     texture: Texture
     group: str
     words: str
-
-
-def words(asset_id: str) -> str:
-    """The words of an id: its last part, split at underscores, hyphens, dots and changes of case.
-
-    >>> words("farmersdelight:item/ruby_sword"), words("Items/Weapons/RubySword"), words("Items/SDMGBullet")
-    ('ruby sword', 'ruby sword', 'sdmg bullet')
-    """
-    stem = re.split(r"[/:!]", asset_id)[-1]
-    stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", stem)
-    return " ".join(re.split(r"[\s_\-.#]+", stem.strip())).lower().strip()
 
 
 def read_task(path: str | os.PathLike[str]) -> dict[str, str]:

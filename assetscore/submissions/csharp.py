@@ -6,6 +6,7 @@ runs no code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +28,8 @@ _NAMESPACES = {"namespace_declaration", "file_scoped_namespace_declaration"}
 _TRANSPARENT = {
     "declaration_list", "preproc_if", "preproc_else", "preproc_elif", "preproc_ifdef", "struct_declaration", "ERROR",
 }  # fmt: skip
+_FRAME_WORDS = re.compile(rb"npcFrameCount|projFrames|DrawAnimation|newTile")
+"""Methods without one of these say nothing about frames, and are not gone through."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -43,8 +46,9 @@ class ClassDeclaration:
         attributes: name to the arguments' dotted names ("EquipType.Head").
         properties: what properties without a body of several statements return, by name.
         constants: const and static fields with a value, by name.
-        assignments: right-hand sides by the left-hand side's dotted name without its subscript ("Main.npcFrameCount").
-        calls: arguments of constructors and calls by dotted name ("DrawAnimationVertical").
+        assignments: right-hand sides by the left-hand side's dotted name without its subscript ("Main.npcFrameCount"),
+            of methods that speak of frames.
+        calls: arguments of constructors by dotted name ("DrawAnimationVertical"), of the same methods.
         usings: namespaces that the file imports.
         outer: the class that this one is nested in, by full name.
     """
@@ -140,26 +144,36 @@ def _class(node: Node, namespace: str, usings: tuple[str, ...], outer: str) -> C
 
 def _members(body: Node, found: ClassDeclaration) -> None:
     """Fill in what the body declares, without going into nested types."""
-    pending = [body]
+    pending = list(reversed(body.named_children))
     while pending:
         node = pending.pop()
         if node.type == "property_declaration":
             found.properties[_text(node.child_by_field_name("name"))] = _property(node)
         elif node.type == "field_declaration":
             _constants(node, found)
-        elif node.type == "assignment_expression":
+        elif node.type in _TRANSPARENT:
+            pending.extend(reversed(node.named_children))
+        elif node.type not in _TYPES and _FRAME_WORDS.search(node.text or b""):
+            _statements(node, found)
+
+
+def _statements(method: Node, found: ClassDeclaration) -> None:
+    """The assignments and calls in a method that could be about frames."""
+    pending = [method]
+    while pending:
+        node = pending.pop()
+        if node.type == "assignment_expression":
             left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
             if left is not None and right is not None:
                 if left.type == "element_access_expression":
                     left = left.child_by_field_name("expression")
                 found.assignments.setdefault(_dotted(left), _expression(right))
-        elif node.type in ("object_creation_expression", "invocation_expression"):
-            called = node.child_by_field_name("type") or node.child_by_field_name("function")
-            arguments = node.child_by_field_name("arguments")
+        elif node.type == "object_creation_expression":
+            called, arguments = node.child_by_field_name("type"), node.child_by_field_name("arguments")
             if called is not None and arguments is not None:
                 values = tuple(_expression(a.named_children[-1]) for a in arguments.named_children if a.named_children)
                 found.calls.setdefault(_dotted(called), values)
-        pending.extend(child for child in reversed(node.named_children) if child.type not in _TYPES)
+        pending.extend(reversed(node.named_children))
 
 
 def _constants(node: Node, found: ClassDeclaration) -> None:

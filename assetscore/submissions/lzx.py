@@ -67,11 +67,11 @@ class LzxDecoder:
             else:
                 self._decode_block(bits, before + wanted)
             self._remaining -= len(self._out) - before
+            if len(self._out) > target or self._remaining < 0:
+                raise ArchiveError(f"{self.label}: damaged LZX data: a match runs past the end of its frame or block")
             if self._remaining == 0 and self._pad_byte:
                 bits.skip_pad()
                 self._pad_byte = False
-        if len(self._out) > target or self._remaining < 0:
-            raise ArchiveError(f"{self.label}: damaged LZX data: a match runs past the end of its frame or block")
         frame = bytes(self._out[start:])
         del self._out[: -(1 << WINDOW_BITS)]
         return frame

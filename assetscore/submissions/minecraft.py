@@ -7,17 +7,19 @@ models name, and textures and models that are named and not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ImageError, ReferenceSetError, UnreadableImageError
+from ..factors import words_of_id
 from ..images import Texture, load
+from ..text import printable
 from .archives import open_tree
-from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, words
+from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use
 from .jsonfiles import DamagedJson, parse_json
 from .minecraft_layout import Container, Resource, containers, resources
-from .minecraft_models import model_ids, resolve, textures_within
+from .minecraft_models import Model, model_ids, resolve, textures_within
 from .trees import DEFAULT_LIMITS, Limits, Tree
 
 __all__ = ["CATEGORIES", "read", "references"]
@@ -28,6 +30,9 @@ FOLDERS = {"item": "item", "items": "item", "block": "block", "blocks": "block",
 _UNMODELLED = "colormap effect environment font gui map misc mob_effect models painting particle trims"
 UNMODELLED = frozenset(_UNMODELLED.split())
 """Folders of textures that are no model's, whatever names them."""
+_FLAT: Use = "flat"
+_SPRITE: Use = "sprite"
+_Key = TypeVar("_Key", str, tuple[str, str])
 
 
 def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Limits = DEFAULT_LIMITS) -> Submission:
@@ -39,8 +44,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         limits: what an archive may ask.
 
     Returns:
-        One asset a texture, by id. Of a folder of archives the ids begin with the archive's name and a "!". A jar or
-        data pack without textures gives an empty submission, and a note.
+        One asset a texture, by id. Of a folder of several jars and packs the ids begin with its name and a "!". A jar
+        or data pack without textures gives an empty submission, and a note.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -53,10 +58,12 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     assets: dict[str, Asset] = {}
     try:
         for container in containers(tree, opened, notes):
-            found = list(_assets(container, notes))
-            for asset in found:
-                assets.setdefault(asset.id, asset)
-            if not found:
+            empty = True
+            for asset in _assets(container, notes):
+                listed = asset.of_group(container.group, container.several)
+                assets.setdefault(listed.id, listed)
+                empty = False
+            if empty:
                 notes.append(f"{container.group or tree.label}: registers no textures")
     except BaseException:
         for each in opened:
@@ -64,7 +71,7 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         raise
     ordered = tuple(assets[key] for key in sorted(assets))
     closers = tuple(each.close for each in opened)
-    return Submission("minecraft", tree.label, ordered, tuple(notes), closers).with_requests(requests)
+    return Submission("minecraft", tree.label, ordered, tuple(map(printable, notes)), closers).with_requests(requests)
 
 
 def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Iterator[ReferenceRecord]:
@@ -88,8 +95,8 @@ def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
         found = resources(Container(tree)).textures
         textures = {key: name for key, name in found.items() if key.startswith("minecraft:")}
         for texture_id, name in sorted((textures or _plain_folders(tree)).items()):
-            category = _category(texture_id, {})
-            if category not in CATEGORIES:
+            category = FOLDERS.get(_folder(texture_id))
+            if category is None:
                 continue
             try:
                 texture = _load(tree, name)
@@ -99,7 +106,7 @@ def references(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
             for number, frame in enumerate(frames):
                 frame_id = f"{texture_id}#{number}" if len(frames) > 1 else texture_id
                 count += 1
-                yield ReferenceRecord(frame_id, category, frame, texture_id, words(texture_id))
+                yield ReferenceRecord(frame_id, category, frame, texture_id, words_of_id(texture_id))
     if not count:
         raise ReferenceSetError(f"{tree.label}: holds no item, block or entity texture of the namespace minecraft")
 
@@ -116,39 +123,62 @@ def _plain_folders(tree: Tree) -> dict[str, str]:
 
 def _assets(container: Container, notes: list[str]) -> Iterator[Asset]:
     files = resources(container)
-    uses: dict[str, set[Use]] = {}
-    shown_in: dict[str, set[str]] = {}
+    shown = _Shown(files)
     bare: list[Asset] = []
-    models = _parsed(container.tree, files.models, notes)
+    models = {key: Model.of(content) for key, content in _parsed(container.tree, files.models, notes)}
     for model_id in sorted(models):
         resolved = resolve(model_id, models)
         kind = model_id.partition(":")[2].partition("/")[0]
         for variable, texture_id in resolved.textures.items():
             if texture_id in files.textures or variable.rpartition(".")[2] != "particle":
-                uses.setdefault(texture_id, set()).add(resolved.use)
-                shown_in.setdefault(texture_id, set()).add(kind)
+                shown.add(texture_id, resolved.use, kind)
         if resolved.vanilla is not None and not model_id.startswith("minecraft:"):
             reason = f"shows the vanilla model {resolved.vanilla}"
             bare.append(_bare(model_id, FOLDERS.get(kind, kind), resolved.use, "vanilla", reason))
-    for (kind, owner), name in sorted(files.definitions.items()):
-        definition = _parsed(container.tree, {owner: name}, notes).get(owner)
-        category: str = "block" if kind == "blockstates" else "item"
-        use: Use = "flat" if category == "block" else "sprite"
+    for (kind, owner), definition in _parsed(container.tree, files.definitions, notes):
+        category, use = ("block", _FLAT) if kind == "blockstates" else ("item", _SPRITE)
         for texture_id in textures_within(definition):
-            uses.setdefault(texture_id, set()).add("flat")
-            shown_in.setdefault(texture_id, set()).add(category)
+            shown.add(texture_id, "flat", category)
         bare.extend(_unmodelled(owner, category, use, definition, files))
     for texture_id, name in files.textures.items():
-        yield _own(container, texture_id, name, uses.get(texture_id, set()), shown_in)
-    for texture_id in sorted(uses.keys() - files.textures.keys()):
+        yield _own(container, texture_id, name, shown)
+    for texture_id in sorted(shown.uses.keys() - files.textures.keys()):
         origin: Origin = "vanilla" if texture_id.startswith("minecraft:") else "missing"
-        reason = (
-            "a model names this vanilla texture" if origin == "vanilla" else "a model names it; there is no such file"
-        )
-        category = _category(texture_id, shown_in)
-        yield _grouped(container, _bare(texture_id, category, _first(uses[texture_id]), origin, reason))
-    for asset in bare:
-        yield _grouped(container, asset)
+        reason = f"a model names this {origin} texture"
+        yield _bare(texture_id, shown.category(texture_id), shown.uses[texture_id], origin, reason)
+    yield from bare
+
+
+class _Shown:
+    """What models show: the first use of each texture and, for art in a folder of the mod's own, in what."""
+
+    def __init__(self, files: Resource) -> None:
+        self.uses: dict[str, Use] = {}
+        self.kinds: dict[str, str] = {}
+        self._keys = {key: key for key in files.textures}  # one string object for each id
+
+    def add(self, texture_id: str, use: Use, kind: str) -> None:
+        texture_id = self._keys.setdefault(texture_id, texture_id)
+        before = self.uses.get(texture_id)
+        if before is None or USES.index(use) < USES.index(before):
+            self.uses[texture_id] = use
+        if kind in CATEGORIES and self.kinds.get(texture_id) != "item" and _folder(texture_id) not in FOLDERS:
+            self.kinds[texture_id] = kind
+
+    def category(self, texture_id: str) -> str:
+        """By folder; art in a folder of the mod's own belongs to what shows it: item models, else block models."""
+        folder = _folder(texture_id)
+        if folder in FOLDERS:
+            return FOLDERS[folder]
+        if folder not in UNMODELLED and texture_id in self.kinds:
+            return self.kinds[texture_id]
+        return folder or "other"
+
+
+def _folder(texture_id: str) -> str:
+    """The first folder of a texture's path; empty for one that lies in none."""
+    folder, slash, _ = texture_id.partition(":")[2].partition("/")
+    return folder if slash else ""
 
 
 def _unmodelled(owner: str, category: str, use: Use, definition: Any, files: Resource) -> Iterator[Asset]:
@@ -169,65 +199,34 @@ def _unmodelled(owner: str, category: str, use: Use, definition: Any, files: Res
             yield _bare(own_id, category, use, "missing", f"shows the model {model_id}, which is not there")
 
 
-def _own(container: Container, texture_id: str, name: str, uses: set[Use], shown_in: Mapping[str, set[str]]) -> Asset:
-    category = _category(texture_id, shown_in)
-    namespace = texture_id.partition(":")[0]
+def _own(container: Container, texture_id: str, name: str, shown: _Shown) -> Asset:
+    category, use = shown.category(texture_id), shown.uses.get(texture_id)
     reason = ""
     if category == "entity":
-        use: Use = "entity"
-    elif uses:
-        use = _first(uses)
-    elif namespace == "minecraft" and category in ("item", "block") and name.endswith(".png"):
+        use = "entity"
+    elif use is None and texture_id.startswith("minecraft:") and category in CATEGORIES and name.endswith(".png"):
         use = "sprite" if category == "item" else "flat"
         reason = "no model of this pack names it; the game's own do"
-    else:
+    elif use is None:
         use = "unreferenced"
         reason = "no model, blockstate or item definition names it"
     if not name.endswith(".png"):
         reason = "the game loads only lower-case .png"
     loader = partial(_load, container.tree, name)
-    return _grouped(container, Asset(texture_id, category, use, "own", None, name, reason, loader=loader))
+    return Asset(texture_id, category, use, "own", None, name, reason, loader=loader)
 
 
 def _bare(asset_id: str, category: str, use: Use, origin: Origin, reason: str) -> Asset:
     return Asset(asset_id, category, "entity" if category == "entity" else use, origin, reason=reason)
 
 
-def _grouped(container: Container, asset: Asset) -> Asset:
-    if not container.group:
-        return asset
-    shown = f"{container.group}!{asset.id}" if container.several else asset.id
-    return Asset(
-        shown, asset.category, asset.use, asset.origin, None, asset.path, asset.reason, container.group, asset.loader
-    )
-
-
-def _category(texture_id: str, shown_in: Mapping[str, set[str]]) -> str:
-    """By folder; art in a folder of the mod's own belongs to what shows it: item models, else block models."""
-    folder, slash, _ = texture_id.partition(":")[2].partition("/")
-    if folder in FOLDERS and slash:
-        return FOLDERS[folder]
-    if folder not in UNMODELLED:
-        for kind in ("item", "block"):
-            if kind in shown_in.get(texture_id, ()):
-                return kind
-    return folder if slash else "other"
-
-
-def _first(uses: Iterable[Use]) -> Use:
-    return min(uses, key=USES.index)
-
-
-def _parsed(tree: Tree, files: Mapping[str, str], notes: list[str]) -> dict[str, Any]:
-    """JSON files by id; damaged ones are noted and passed over, as the game does."""
-    parsed = {}
-    for key, name in files.items():
-        label = f"{tree.label}: {name}"
+def _parsed(tree: Tree, files: Mapping[_Key, str], notes: list[str]) -> Iterator[tuple[_Key, Any]]:
+    """JSON files by key, one at a time; damaged ones are noted and passed over, as the game does."""
+    for key, name in sorted(files.items()):
         try:
-            parsed[key] = parse_json(tree.read(name), label)
+            yield key, parse_json(tree.read(name), f"{tree.label}: {name}")
         except (DamagedJson, ImageError) as error:
             notes.append(f"passed over: {error}")
-    return parsed
 
 
 def _load(tree: Tree, name: str) -> Texture:

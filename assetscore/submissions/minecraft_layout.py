@@ -19,6 +19,8 @@ SOURCE_ROOTS = frozenset(_SOURCE_ROOTS.split())
 _NOT_SHIPPED = "build out bin run runs target test tests testmod gametest resourcepacks datapacks"
 NOT_SHIPPED = frozenset(_NOT_SHIPPED.split())
 """Folders that are built, tried or offered beside a mod; packs inside it redraw its names and are not its own art."""
+ARCHIVE_FOLDERS = ("", "mods", "resourcepacks")
+"""Where the jars and packs of a folder of them lie; those in "libs" are a project's tools."""
 JAR_FOLDERS = ("META-INF/jarjar/", "META-INF/jars/")
 
 
@@ -57,10 +59,10 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
         opened: receives the archives that were opened, to be closed later.
         notes: receives a line for each archive of a folder that cannot be read.
     """
-    top_archives = [name for name in tree.names if is_archive_name(name) and name.count("/") <= 1]
+    archives = [name for name in tree.names if is_archive_name(name) and name.rpartition("/")[0] in ARCHIVE_FOLDERS]
     packs = sorted({n.split("/")[0] for n in tree.names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
     packs = [name for name in packs if f"{name}/pack.mcmeta" in tree]
-    own = bool(_roots(tree.names)) or not (top_archives or packs)
+    own = _has_assets(tree.names) or not (archives or packs)
     if own:
         yield Container(tree)
         for name in tree.names:
@@ -69,9 +71,10 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
                 opened.append(nested)
                 yield from (Container(inner.tree, inner.prefix, name) for inner in containers(nested, opened, notes))
         return
+    several = len(packs) + len(archives) > 1
     for name in packs:
-        yield Container(tree, f"{name}/", name, several=True)
-    for name in top_archives:
+        yield Container(tree, f"{name}/", name if several else "", several)
+    for name in archives:
         try:
             nested = open_nested(tree, name)
         except ArchiveError as error:
@@ -79,8 +82,8 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
             continue
         opened.append(nested)
         for inner in containers(nested, opened, notes):
-            group = name if not inner.group else f"{name}!{inner.group}"
-            yield Container(inner.tree, inner.prefix, group, several=True)
+            group = "!".join(part for part in (name if several else "", inner.group) if part)
+            yield Container(inner.tree, inner.prefix, group, several or inner.several)
 
 
 def resources(container: Container) -> Resource:
@@ -103,11 +106,15 @@ def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, s
     """(file, namespace, kind, path below the kind) of each file that belongs to the container's assets."""
     start = len(container.prefix)
     inner = [name[start:] for name in names]
-    roots = _roots(inner)
+    seen: dict[str, bool] = {}
     found = False
     for name, rest in zip(names, inner, strict=True):
         place = _place(rest)
-        if place is not None and place[0] in roots:
+        if place is None:
+            continue
+        if place[0] not in seen:
+            seen[place[0]] = _is_source_root(place[0])
+        if seen[place[0]]:
             found = True
             yield name, *place[1:]
     if found:
@@ -123,6 +130,8 @@ def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, s
 
 def _place(name: str) -> tuple[str, str, str, str] | None:
     """(root, namespace, kind, path) of "<root>/assets/<namespace>/<kind>/<path>"."""
+    if "assets/" not in name:
+        return None
     parts = name.split("/")
     for at, part in enumerate(parts):
         if part == "assets" and len(parts) > at + 3 and parts[at + 2] in KINDS:
@@ -130,11 +139,9 @@ def _place(name: str) -> tuple[str, str, str, str] | None:
     return None
 
 
-def _roots(names: Sequence[str]) -> frozenset[str]:
-    """The folders with an "assets" in them that the game gets to see."""
-    roots = {place[0] for name in names if "assets/" in name and (place := _place(name)) is not None}
-    shipped = {root for root in roots if _is_source_root(root)}
-    return frozenset(shipped)
+def _has_assets(names: Sequence[str]) -> bool:
+    """Is there an "assets" with something in it that the game gets to see?"""
+    return any(_is_source_root(place[0]) for name in names if (place := _place(name)) is not None)
 
 
 def _is_source_root(root: str) -> bool:

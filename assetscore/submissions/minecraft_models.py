@@ -5,6 +5,7 @@ Source: the game's own formats, as the Minecraft Wiki documents them (Model, Ite
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from ..errors import ArchiveError
 from .base import Use
 
-__all__ = ["Resolved", "full_id", "model_ids", "resolve"]
+__all__ = ["Model", "Resolved", "full_id", "model_ids", "resolve"]
 
 MAX_PARENTS = 64
 MAX_VARIABLES = 64
@@ -40,6 +41,44 @@ SHAPES = frozenset(f"minecraft:{name}" for name in _SHAPES.split())
 
 
 @dataclass(frozen=True)
+class Model:
+    """What of a model file matters here; the rest of a large file does not stay in memory.
+
+    Attributes:
+        parent: full id of its parent, if it names one.
+        textures: (variable, texture or "#variable") pairs, those of a loader's parts among them.
+        solid: has it geometry of its own, itself or in the parts of a loader's model?
+    """
+
+    parent: str | None
+    textures: tuple[tuple[str, str], ...]
+    solid: bool
+
+    @classmethod
+    def of(cls, content: Any) -> Model:
+        """A model from its parsed JSON; what is no object has nothing.
+
+        >>> Model.of({"parent": "block/cube_all", "textures": {"all": "mod:block/ore"}})
+        Model(parent='minecraft:block/cube_all', textures=(('all', 'mod:block/ore'),), solid=False)
+        """
+        if not isinstance(content, Mapping):
+            return cls(None, (), False)
+        parent, loader = content.get("parent"), content.get("loader")
+        named = {
+            f"{number}.{variable}": name
+            for number, part in enumerate(_parts(content))
+            for variable, name in _named(part).items()
+            if not name.startswith("#")
+        }
+        solid = bool(content.get("elements")) or any(part.get("elements") for part in _parts(content))
+        return cls(
+            sys.intern(full_id(parent)) if isinstance(parent, str) and parent else None,
+            tuple((sys.intern(variable), name) for variable, name in {**named, **_named(content)}.items()),
+            solid or (isinstance(loader, str) and loader.endswith("obj")),
+        )
+
+
+@dataclass(frozen=True)
 class Resolved:
     """A model with everything its parents give it.
 
@@ -54,7 +93,7 @@ class Resolved:
     vanilla: str | None = None
 
 
-def full_id(name: str, kind: str = "") -> str:
+def full_id(name: str) -> str:
     """An id with its namespace: the game's own where none is written.
 
     >>> full_id("item/stick"), full_id("mod:item/ruby")
@@ -64,8 +103,8 @@ def full_id(name: str, kind: str = "") -> str:
     return f"{namespace or 'minecraft'}:{path}" if colon else f"minecraft:{name}"
 
 
-def resolve(model_id: str, models: Mapping[str, Any]) -> Resolved:
-    """A model of `models` (id to parsed JSON) with its parents' textures and its use.
+def resolve(model_id: str, models: Mapping[str, Model]) -> Resolved:
+    """A model of `models` with its parents' textures and its use.
 
     A chain that ends in "item/generated" or another of the game's item models shows sprites; one with "elements"
     (solids with coordinates on the texture) a UV sheet; the rest, such as "block/cube_all" and "block/cross", whole
@@ -74,22 +113,20 @@ def resolve(model_id: str, models: Mapping[str, Any]) -> Resolved:
     Raises:
         ArchiveError: the parents go round in a circle, or are more than 64.
     """
-    chain: list[Mapping[str, Any]] = []
+    chain: list[Model] = []
     seen: set[str] = set()
     current: str | None = model_id
-    while current is not None and isinstance(models.get(current), Mapping):
+    while current is not None and current in models:
         if current in seen or len(chain) >= MAX_PARENTS:
             raise ArchiveError(
                 f"model {model_id}: its parents go round in a circle or past {MAX_PARENTS}, at {current}"
             )
         seen.add(current)
-        model = models[current]
-        chain.append(model)
-        parent = model.get("parent")
-        current = full_id(parent) if isinstance(parent, str) and parent else None
+        chain.append(models[current])
+        current = models[current].parent
     named: dict[str, str] = {}
     for model in reversed(chain):
-        named.update(_textures(model))
+        named.update(model.textures)
     textures = {variable: full_id(name) for variable in named if (name := _follow(variable, named))}
     use = _use(model_id, current, chain)
     foreign = current is not None and current.startswith("minecraft:") and current not in SHAPES
@@ -116,28 +153,20 @@ def textures_within(definition: Any) -> Iterator[str]:
     while pending:
         value = pending.pop()
         if isinstance(value, dict):
-            yield from (full_id(name) for name in _own_textures(value).values() if not name.startswith("#"))
+            yield from (full_id(name) for name in _named(value).values() if not name.startswith("#"))
             pending.extend(value.values())
         elif isinstance(value, list):
             pending.extend(value)
 
 
-def _use(model_id: str, root: str | None, chain: list[Mapping[str, Any]]) -> Use:
+def _use(model_id: str, root: str | None, chain: list[Model]) -> Use:
     if root is not None and (root.startswith("minecraft:item/") or root == "minecraft:builtin/generated"):
         return "sprite"
-    if any(_solid(model) for model in chain) or root in UV_PARENTS:
+    if any(model.solid for model in chain) or root in UV_PARENTS:
         return "uv"
     if root is not None and not root.startswith("minecraft:") and root.partition(":")[2].startswith("item/"):
         return "sprite"  # the parent is another mod's
     return "flat"
-
-
-def _solid(model: Mapping[str, Any]) -> bool:
-    """Has it geometry of its own, itself or in the parts of a loader's model?"""
-    loader = model.get("loader")
-    if model.get("elements") or (isinstance(loader, str) and loader.endswith("obj")):
-        return True
-    return any(part.get("elements") for part in _parts(model))
 
 
 def _parts(model: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -154,14 +183,8 @@ def _parts(model: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             pending.extend(value)
 
 
-def _textures(model: Mapping[str, Any]) -> dict[str, str]:
-    named: dict[str, str] = {}
-    for number, part in enumerate(_parts(model)):
-        named.update({f"{number}.{key}": name for key, name in _own_textures(part).items() if not name.startswith("#")})
-    return {**named, **_own_textures(model)}
-
-
-def _own_textures(model: Mapping[str, Any]) -> dict[str, str]:
+def _named(model: Mapping[str, Any]) -> dict[str, str]:
+    """The "textures" of an object."""
     textures = model.get("textures")
     if not isinstance(textures, dict):
         return {}

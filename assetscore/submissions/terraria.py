@@ -7,13 +7,15 @@ mods, its path does.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import translate
 from functools import cached_property, partial
 
 from ..errors import ArchiveError, ImageError
 from ..images import Texture, load
+from ..text import printable
 from .archives import open_tree
 from .base import Asset, Requests, Submission, Use
 from .csharp import ClassDeclaration, declarations
@@ -24,10 +26,12 @@ from .terraria_paths import category_by_path, equip_suffix
 from .tmod import TmodTree, is_tmod_name, rawimg
 from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["CATEGORIES", "read", "references"]
+__all__ = ["CATEGORIES", "is_mod", "read", "references"]
 
 CATEGORIES = ("item", "projectile", "tile", "npc")
 """Those that have references. The others are wall, buff, dust, gore and other."""
+MAX_PATTERNS = 100
+"""Of buildIgnore, and characters in each: an author has a handful."""
 NOT_BUILT = ("bin/", "obj/", "Properties/", ".vs/")
 LOADED_FOLDERS = ("gores", "backgrounds")
 """What lies under these the game loads by itself, without a class."""
@@ -55,7 +59,7 @@ class Mod:
         ignored = _ignored(self)
         start = len(self.prefix)
         inner = (name[start:] for name in self.tree.names if name.startswith(self.prefix))
-        return tuple(n for n in inner if not n.startswith(NOT_BUILT) and not any(fnmatch(n, p) for p in ignored))
+        return tuple(name for name in inner if not name.startswith(NOT_BUILT) and not ignored.fullmatch(name))
 
     def read(self, name: str) -> bytes:
         return self.tree.read(self.prefix + name)
@@ -85,7 +89,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     try:
         mods = _mods(path, limits, opened, notes)
         for mod in mods:
-            found = {asset.id: asset for asset in _assets(mod, notes)}
+            listed = (asset.of_group(mod.group, bool(mod.group)) for asset in _assets(mod, notes))
+            found = {asset.id: asset for asset in listed}
             assets += found.values()
             if not found:
                 notes.append(f"{mod.group or mod.tree.label}: registers no textures")
@@ -95,7 +100,22 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         raise
     ordered = tuple(sorted(assets, key=lambda asset: asset.id))
     closers = tuple(each.close for each in opened)
-    return Submission("terraria", os.fspath(path), ordered, tuple(notes), closers).with_requests(requests)
+    return Submission("terraria", os.fspath(path), ordered, tuple(map(printable, notes)), closers).with_requests(
+        requests
+    )
+
+
+def is_mod(path: str | os.PathLike[str]) -> bool:
+    """Is this a mod of Terraria, or a folder of them: a .tmod, or a tree with a build.txt at its root or one below?
+
+    Raises:
+        UsageError: there is nothing at `path`.
+        ArchiveError: a damaged or hostile archive.
+    """
+    if isinstance(path, (str, os.PathLike)) and (is_tmod_name(os.fspath(path)) or _starts_with(path, b"TMOD")):
+        return True
+    with open_tree(path) as tree:
+        return any(is_tmod_name(n) or (n.count("/") <= 1 and n.rpartition("/")[2] == "build.txt") for n in tree.names)
 
 
 def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], notes: list[str]) -> list[Mod]:
@@ -169,9 +189,9 @@ def _assets(mod: Mod, notes: list[str]) -> Iterator[Asset]:
             else:
                 bare[sheet] = Asset(sheet, "other", "sprite", "missing", reason=f"{entry.name} needs it as {suffix}")
     for image, file in images.items():
-        yield _grouped(mod, _own(mod, image, file, taken.get(image), known=bool(entries)))
+        yield _own(mod, image, file, taken.get(image), known=bool(entries))
     for asset_id in sorted(bare.keys() - images.keys()):
-        yield _grouped(mod, bare[asset_id])
+        yield bare[asset_id]
 
 
 def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, known: bool) -> Asset:
@@ -190,15 +210,6 @@ def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, 
             use, reason = "unreferenced", "lies beside build.txt, as the mod's icons do"
     loader = partial(_load, mod, file, category, count, cell, suffix if category == "other" else "")
     return Asset(image, category, use, "own", None, mod.prefix + file, reason, loader=loader)
-
-
-def _grouped(mod: Mod, asset: Asset) -> Asset:
-    if not mod.group:
-        return asset
-    return Asset(
-        f"{mod.group}!{asset.id}", asset.category, asset.use, asset.origin, None, asset.path, asset.reason, mod.group,
-        asset.loader,
-    )  # fmt: skip
 
 
 def _images(mod: Mod) -> dict[str, str]:
@@ -222,20 +233,19 @@ def _classes(mod: Mod, notes: list[str]) -> Iterator[ClassDeclaration]:
                 notes.append(f"passed over: {error}")
 
 
-def _ignored(mod: Mod) -> list[str]:
-    """The patterns of build.txt's buildIgnore."""
-    if f"{mod.prefix}build.txt" not in mod.tree:
-        return []
+def _ignored(mod: Mod) -> re.Pattern[str]:
+    """What matches a name that build.txt's buildIgnore lists; without one, nothing."""
     try:
         text = mod.read("build.txt").decode("utf-8-sig", "replace")
     except ImageError:
-        return []
+        text = ""
     patterns = []
     for line in text.splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "buildIgnore":
             patterns += [pattern.strip().replace("\\", "/") for pattern in value.split(",") if pattern.strip()]
-    return patterns[:1000]
+    short = (pattern for pattern in patterns[:MAX_PATTERNS] if len(pattern) <= MAX_PATTERNS)
+    return re.compile("|".join(map(translate, short)) or "(?!)")
 
 
 def _below_root(path: str, names: set[str]) -> str:

@@ -193,10 +193,11 @@ class _Evaluation:
         if name == "Texture":
             given, complete = self.property("Name", 0)
             return f"{own.namespace}.{given}".replace(".", "/").lstrip("/"), complete
-        for outer in self._outer(own):
-            value = outer.constants.get(name) or outer.properties.get(name)
+        imported = (self.project.classes.get(using) for using in own.usings)  # "using static"
+        for other in (*self._outer(own), *filter(None, imported)):
+            value = other.constants.get(name) or other.properties.get(name)
             if value is not None:
-                return self._in(outer).text(value, 0)
+                return self._in(other).text(value, 0)
         return "", False
 
     def text(self, value: Expr, level: int) -> tuple[str, bool]:

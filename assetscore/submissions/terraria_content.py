@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArchiveError, ImageError, ReferenceSetError
+from ..folders import shipped_folder
 from ..images import load
-from ..store import shipped_folder
 from .archives import open_tree
 from .base import ReferenceRecord
 from .terraria_grids import Grid, cut, grid_for

@@ -62,7 +62,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="package")
 def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("tpips", reason='pip install "assetscore[tpips]"')
-    from tiny_models import save_backbone
+    from .tiny_models import save_backbone
 
     return save_backbone(tmp_path_factory.mktemp("backbone"))
 
@@ -70,7 +70,7 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory, backbone: Path) -> Path:
     """A TPIPS embedding checkpoint."""
-    from tiny_models import save_tpips
+    from .tiny_models import save_tpips
 
     return save_tpips(tmp_path_factory.mktemp("tpips"), backbone)
 
@@ -81,7 +81,8 @@ def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import open_clip
     import torch
     from safetensors.torch import save_file
-    from tiny_models import clip_config
+
+    from .tiny_models import clip_config
 
     folder = tmp_path_factory.mktemp("clip")
     (folder / "tiny-clip.json").write_text(json.dumps(clip_config()))
@@ -98,7 +99,8 @@ def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def csd_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
-    from tiny_models import csd_state
+
+    from .tiny_models import csd_state
 
     path = tmp_path_factory.mktemp("csd") / "checkpoint.pth"
     torch.save({"model_state_dict": csd_state()}, path)

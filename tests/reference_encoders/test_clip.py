@@ -9,8 +9,6 @@ import numpy as np
 import open_clip
 import pytest
 import torch
-from test_csd import picture_of
-from test_weights import put_in_cache
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders._phrases import VOCABULARY, phrases_of
@@ -18,6 +16,9 @@ from assetscore.encoders._subspace import project, subspace
 from assetscore.encoders._tower import CLIP_MEAN, CLIP_STD
 from assetscore.encoders.clip import CLIP, anchors, parse_name
 from assetscore.errors import EncoderError, EncoderUnavailableError, UnknownEncoderError, UsageError, WeightsError
+
+from .test_csd import picture_of
+from .test_weights import put_in_cache
 
 Array = np.ndarray[Any, Any]
 
@@ -67,7 +68,9 @@ def test_a_tag_brings_its_activation_and_normalisation(
     assert np.abs(row - reference(tiny_clip, pictures[0], not quickgelu, **options)).max() > 1e-4
 
 
-def test_offline_the_repository_and_file_are_named(hub_cache: Path, monkeypatch: pytest.MonkeyPatch, tiny_clip: Path) -> None:
+def test_offline_the_repository_and_file_are_named(
+    hub_cache: Path, monkeypatch: pytest.MonkeyPatch, tiny_clip: Path
+) -> None:
     tagged(monkeypatch)
     with pytest.raises(EncoderUnavailableError, match=r"me/tiny \(open_clip_model.safetensors"):
         get_encoder("clip:tiny-clip/web", device="cpu")
@@ -77,7 +80,7 @@ def test_offline_the_repository_and_file_are_named(hub_cache: Path, monkeypatch:
 
 
 def test_names_are_parsed(tiny_clip: Path) -> None:
-    assert parse_name("ViT-B-32//a/b.pt?rank=3") == ("ViT-B-32", "/a/b.pt", {"rank": "3"})
+    assert parse_name("ViT-B-32//a/b.pt") == ("ViT-B-32", "/a/b.pt")
     for name, message in {
         "": "as in 'clip:ViT-B-32/openai', got ''",
         "ViT-B32/openai": "got 'ViT-B32'; near are: .*ViT-B-32",
@@ -89,8 +92,9 @@ def test_names_are_parsed(tiny_clip: Path) -> None:
     for query, message in {
         "conditioning=clay": "conditioning must be",
         "rank=0": "rank must be",
-        "rank=x": "rank must be",
-        "mode=fast": "got mode",
+        "rank=x": "rank must be a whole number",
+        "quickgelu=yes": "quickgelu must be true or false",
+        "mode=fast": "no option 'mode'; it has: weights, conditioning",
     }.items():
         with pytest.raises(UsageError, match=message):
             get_encoder(f"clip:tiny-clip/{tiny_clip}?{query}")
@@ -193,7 +197,8 @@ def test_the_mean_can_come_from_references(tiny_clip: Path, pictures: list[Array
     features = encoder.features(pictures)
     other = encoder.with_mean(features)
     assert other.fingerprint != encoder.fingerprint
-    assert other.with_mean(encoder.features(anchors())).fingerprint == encoder.fingerprint
+    assert other.fingerprint == encoder.with_mean(features[::-1]).fingerprint, "in whatever order"
+    assert other.fingerprint != encoder.with_mean(features[:5]).fingerprint
     expected = project(features, features.astype(float).mean(axis=0), encoder.basis("art style"))
     assert other.condition(features, ["art style"])["art style"] == pytest.approx(expected, abs=1e-6)
     with pytest.raises(UsageError, match="features must be"):

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny_models import csd_state
 from torchvision import transforms
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders._tower import CLIP_MEAN, CLIP_STD, cropped
-from assetscore.errors import FactorError, UsageError, WeightsError
+from assetscore.errors import EncoderUnavailableError, FactorError, UsageError, WeightsError
 from assetscore.images import load
+
+from .test_weights import put_in_cache
+from .tiny_models import csd_state
 
 Array = np.ndarray[Any, Any]
 
@@ -44,11 +46,12 @@ def style_of(state: dict[str, torch.Tensor], picture: Array) -> Array:
     tokens = layer_norm(tokens + w["positional_embedding"], w["ln_pre.weight"], w["ln_pre.bias"])
     layers = sum(key.endswith("ln_1.weight") for key in w)
     for layer in range(layers):
-        b = {key.split(".", 3)[3]: value for key, value in w.items() if key.startswith(f"transformer.resblocks.{layer}.")}
+        start = f"transformer.resblocks.{layer}."
+        b = {key.removeprefix(start): value for key, value in w.items() if key.startswith(start)}
         qkv = layer_norm(tokens, b["ln_1.weight"], b["ln_1.bias"]) @ b["attn.in_proj_weight"].T + b["attn.in_proj_bias"]
         heads = []
-        for start in range(0, width, 64):
-            q, k, v = (qkv[:, part * width + start : part * width + start + 64] for part in range(3))
+        for head in range(0, width, 64):
+            q, k, v = (qkv[:, part * width + head : part * width + head + 64] for part in range(3))
             weights = np.exp(q @ k.T / 8)
             heads.append(weights / weights.sum(1, keepdims=True) @ v)
         tokens = tokens + np.hstack(heads) @ b["attn.out_proj.weight"].T + b["attn.out_proj.bias"]
@@ -104,10 +107,24 @@ def test_every_key_form_gives_the_same_vectors(
     assert np.array_equal(other, expected)
 
 
+def test_the_hubs_file_is_found_in_the_cache(hub_cache: Path, csd_file: Path) -> None:
+    put_in_cache(
+        hub_cache, "tomg-group-umd/CSD-ViT-L", {"pytorch_model.bin": csd_file.read_bytes(), "config.json": b"{}"}
+    )
+    expected = get_encoder("csd", weights=csd_file, device="cpu", dtype="fp32").fingerprint
+    assert get_encoder("csd", device="cpu", dtype="fp32").fingerprint == expected
+
+
+def test_offline_the_hubs_file_is_named(hub_cache: Path) -> None:
+    with pytest.raises(EncoderUnavailableError, match=r"tomg-group-umd/CSD-ViT-L .*pytorch_model\.bin"):
+        get_encoder("csd")
+
+
 def broken_states() -> dict[str, dict[str, torch.Tensor]]:
     state = csd_state()
+    lost = "backbone.transformer.resblocks.1.ln_2.bias"
     return {
-        "a block's tensor missing": {k: v for k, v in state.items() if k != "backbone.transformer.resblocks.1.ln_2.bias"},
+        "a block's tensor missing": {k: v for k, v in state.items() if k != lost},
         "a tensor too many": {**state, "backbone.transformer.resblocks.0.ls_1.gamma": torch.ones(3)},
         "another head": {**state, "classifier.weight": torch.ones(3)},
         "no style head": {k: v for k, v in state.items() if k != "last_layer_style"},
@@ -120,7 +137,7 @@ def broken_states() -> dict[str, dict[str, torch.Tensor]]:
 @pytest.mark.parametrize("name", broken_states())
 def test_a_checkpoint_that_is_not_csds_is_refused(tmp_path: Path, name: str) -> None:
     torch.save(broken_states()[name], tmp_path / "other.pth")
-    with pytest.raises(WeightsError, match="other.pth"):
+    with pytest.raises(WeightsError, match=r"other\.pth"):
         get_encoder("csd", weights=tmp_path / "other.pth", device="cpu")
 
 

@@ -16,7 +16,11 @@ from assetscore.encoders import get_encoder
 from assetscore.errors import EncoderUnavailableError, UsageError, WeightsError
 
 Array = np.ndarray[Any, Any]
-MODELS = {"alex": torchvision.models.alexnet, "vgg": torchvision.models.vgg16, "squeeze": torchvision.models.squeezenet1_1}
+MODELS = {
+    "alex": torchvision.models.alexnet,
+    "vgg": torchvision.models.vgg16,
+    "squeeze": torchvision.models.squeezenet1_1,
+}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from assetscore.encoders import _torch
+from assetscore.encoders import _torch, get_encoder
 from assetscore.encoders._torch import (
     choose_device,
     choose_dtype,
@@ -54,7 +54,9 @@ def test_precision_by_any_name() -> None:
             choose_dtype(wrong)
 
 
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("x"), RuntimeError("MPS backend out of memory"), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("x"), RuntimeError("MPS backend out of memory"), MemoryError()]
+)
 def test_out_of_memory_halves_the_batch_and_goes_on(error: Exception) -> None:
     sizes = []
 
@@ -128,3 +130,11 @@ def test_fingerprints_depend_on_every_part() -> None:
     assert base == _torch.fingerprint("x", b="c", a=1)
     others = [_torch.fingerprint("y", a=1, b="c"), _torch.fingerprint("x", a=2, b="c"), _torch.fingerprint("x", a=1)]
     assert base not in others
+
+
+@pytest.mark.parametrize("package", ["tpips", "transformers", "peft"])
+def test_tpips_without_its_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    found = _torch.find_spec
+    monkeypatch.setattr(_torch, "find_spec", lambda name: None if name == package else found(name))
+    with pytest.raises(EncoderUnavailableError, match=rf'needs {package}: pip install "assetscore\[tpips\]"'):
+        get_encoder("tpips", device="cpu")

@@ -120,7 +120,9 @@ def test_out_of_memory_halves_the_batch(maker: Maker, pictures: list[Array], mon
     assert np.abs(rows_of(encoder, pictures) - expected).max() < 1e-5
 
 
-def test_an_image_that_never_fits_is_nan_alone(maker: Maker, pictures: list[Array], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_never_fits_is_nan_alone(
+    maker: Maker, pictures: list[Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = maker()
     stacked = ImageTower.pictures
 
@@ -144,6 +146,14 @@ def test_nothing_is_printed(maker: Maker, pictures: list[Array], capfd: pytest.C
 def test_texts_that_are_no_factor_are_refused(maker: Maker, factor: str) -> None:
     with pytest.raises(FactorError):
         maker().embed([], ["art style", factor])
+
+
+def test_the_name_makes_the_encoder_again(maker: Maker) -> None:
+    """A profile keeps the name only."""
+    for options in ({}, {"matte": 0, "batch_size": 3}):
+        encoder = maker(**options)
+        assert "batch_size" not in encoder.name
+        assert get_encoder(encoder.name, device="cpu").fingerprint == encoder.fingerprint
 
 
 def test_the_reference_encoders_are_listed() -> None:

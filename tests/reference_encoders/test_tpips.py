@@ -15,15 +15,16 @@ from PIL import Image
 pytest.importorskip("tpips", reason='pip install "assetscore[tpips]"')
 
 import torch
-from test_weights import DAMAGED, damaged, put_in_cache
-from tiny_models import save_backbone, save_tpips
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders.tpips import TPIPS, PixelBudget, fit, picture
 from assetscore.encoders.tpips_load import REPOSITORIES, say_licence
-from assetscore.encoders.tpips_rerank import Reranker
+from assetscore.encoders.tpips_rerank import Reranker, rerank_neighbours
 from assetscore.errors import EncoderUnavailableError, FactorError, UsageError, WeightsError
 from assetscore.images import composite, load
+
+from .test_weights import DAMAGED, damaged, put_in_cache
+from .tiny_models import save_backbone, save_tpips
 
 Array = np.ndarray[Any, Any]
 FACTORS = ["art style", "ruby sword", "overall"]
@@ -90,7 +91,7 @@ SHAPES = [(16, 16), (1, 1), (8, 16), (16, 8), (17, 16), (24, 24), (20, 30), (64,
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_processor_resamples_nothing(encoder: TPIPS, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
+def test_the_processor_resamples_nothing(encoder: TPIPS, shape: tuple[int, int]) -> None:
     """The patches that reach the model hold the texture's colours and the matte, and no other value."""
     from assetscore.encoders.tpips_shared_prefix import backbone_inputs
 
@@ -216,6 +217,12 @@ def test_what_changes_the_numbers_changes_the_fingerprint(checkpoint: Path, back
     assert made(checkpoint, batch_size=2).fingerprint == prints[0]
 
 
+def test_the_name_makes_the_encoder_again(checkpoint: Path) -> None:
+    encoder = made(checkpoint, shared_prefix=True, min_pixels=9000, batch_size=3)
+    assert encoder.name == f"tpips:{checkpoint}?dtype=fp32&min_pixels=9000&shared_prefix=true"
+    assert get_encoder(encoder.name, device="cpu").fingerprint == encoder.fingerprint
+
+
 def test_bf16_stays_close(checkpoint: Path, encoder: TPIPS, pictures: list[Array]) -> None:
     exact = encoder.embed(pictures, ["art style"])["art style"]
     rough = made(checkpoint, dtype="bf16").embed(pictures, ["art style"])["art style"]
@@ -270,7 +277,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path, checkpoint: P
     folder = copy_of(checkpoint, tmp_path / "other")
     state = torch.load(checkpoint / "model.pt", weights_only=True)
     torch.save(drifted(state)[how], folder / "model.pt")
-    with pytest.raises(WeightsError, match="model.pt"):
+    with pytest.raises(WeightsError, match=r"model\.pt"):
         made(folder)
 
 
@@ -278,7 +285,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path, checkpoint: P
 def test_a_damaged_checkpoint_is_refused_and_runs_nothing(tmp_path: Path, checkpoint: Path, name: str) -> None:
     folder = copy_of(checkpoint, tmp_path / "other")
     (folder / "model.pt").write_bytes(damaged(tmp_path)[name].read_bytes())
-    with pytest.raises(WeightsError, match="model.pt"):
+    with pytest.raises(WeightsError, match=r"model\.pt"):
         made(folder)
     assert not (tmp_path / "run").exists()
 
@@ -291,7 +298,7 @@ def test_a_damaged_checkpoint_is_refused_and_runs_nothing(tmp_path: Path, checkp
         ("{}", "must be JSON"),
         ('{"model": "x"}', "must be JSON"),
         ('{"model": {"type": "early_fusion"}}', "'embedding' is needed"),
-        ('{"model": {"type": "embedding", "backbone_family": "other", "name": "."}}', "config.json or its backbone"),
+        ('{"model": {"type": "embedding", "backbone_family": "other", "name": "."}}', "config.json of the checkpoint"),
     ],
 )
 def test_a_wrong_config_is_named(tmp_path: Path, checkpoint: Path, config: str, message: str) -> None:
@@ -348,7 +355,7 @@ def test_the_hubs_checkpoint_and_revision_are_used_from_the_cache(
 
 
 def test_a_checkpoints_own_processor_is_used(tmp_path: Path, checkpoint: Path) -> None:
-    from tiny_models import qwen_processor
+    from .tiny_models import qwen_processor
 
     folder = copy_of(checkpoint, tmp_path / "other")
     config = (folder / "config.json").read_text()
@@ -407,3 +414,18 @@ def test_reranking_must_be_asked_for(encoder: TPIPS, checkpoint: Path) -> None:
         made(checkpoint, rerank="late_fusion")
     with pytest.raises(UsageError, match="rerank_top"):
         made(checkpoint, rerank="early_fusion", rerank_top=0)
+
+
+def test_neighbours_come_back_in_their_new_order() -> None:
+    """Against a search by hand, with a comparer whose similarities are known."""
+    textures = [load(np.full((8, 8), grey, np.uint8)) for grey in (0, 50, 100, 150, 100)]
+
+    class Greys:
+        def rerank(self, query: Any, candidates: Any, factor: str) -> Any:
+            grey = [float(texture.pixels[0, 0, 0]) for texture in (query, *candidates)]
+            return np.array([np.nan if other == 150 else -abs(grey[0] - other) for other in grey[1:]])
+
+    found = np.array([[3, 1, 4, 2], [0, 4, -1, -1], [-1, -1, -1, -1]])
+    ids, values = rerank_neighbours(Greys(), textures[:3], found, textures, "x")
+    assert ids.tolist() == [[1, 2, 4, 3], [0, 4, -1, -1], [-1, -1, -1, -1]]
+    assert np.nan_to_num(values, nan=7).tolist() == [[-50, -100, -100, 7], [-50, -50, 7, 7], [7, 7, 7, 7]]

@@ -11,11 +11,12 @@ import pytest
 pytest.importorskip("tpips", reason='pip install "assetscore[tpips]"')
 
 import torch
-from tiny_models import save_tpips
 
 from assetscore.encoders import get_encoder
 from assetscore.encoders import tpips_shared_prefix as shared
 from assetscore.errors import EncoderError
+
+from .tiny_models import save_tpips
 
 FACTORS = ["art style", "ruby sword", "overall", "the material it is made of", "art styles"]
 

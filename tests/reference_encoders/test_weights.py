@@ -121,7 +121,9 @@ def test_a_missing_file_is_unavailable(tmp_path: Path) -> None:
         read_state_dict(tmp_path)
 
 
-def put_in_cache(cache: Path, repository: str, files: dict[str, bytes], commit: str = "c" * 40, ref: str = "main") -> Path:
+def put_in_cache(
+    cache: Path, repository: str, files: dict[str, bytes], commit: str = "c" * 40, ref: str = "main"
+) -> Path:
     """Lay files into a hub cache as a download does."""
     folder = cache / f"models--{repository.replace('/', '--')}"
     snapshot = folder / "snapshots" / commit
@@ -152,7 +154,9 @@ def silent_server() -> socket.socket:
 
 
 @pytest.mark.parametrize("how", ["no name service", "offline flag", "silent server", "interrupted download"])
-def test_offline_says_within_5_seconds_what_to_fetch(hub_cache: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_offline_says_within_5_seconds_what_to_fetch(
+    hub_cache: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     from huggingface_hub import constants
 
     server = silent_server()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,28 @@ def byte_symbols() -> list[str]:
     return [symbols[byte] for byte in range(256)]
 
 
-def qwen_processor(least: int, most: int) -> Any:
+def byte_pairs(words: Sequence[str]) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """A byte-level vocabulary and merges that make one token of each of these words, a space before it included."""
+    symbols = byte_symbols()
+    written = dict(enumerate(symbols))
+    vocabulary = {symbol: i for i, symbol in enumerate(symbols)}
+    merges = []
+    for word in words:
+        letters = [written[byte] for byte in word.encode()]
+        for end in range(1, len(letters)):
+            start = "".join(letters[:end])
+            if start + letters[end] not in vocabulary:
+                vocabulary[start + letters[end]] = len(vocabulary)
+                merges.append((start, letters[end]))
+    return vocabulary, merges
+
+
+def qwen_processor(least: int, most: int, words: Sequence[str] = ()) -> Any:
+    """A Qwen3-VL processor whose picture sizes run from `least` to `most` pixels; `words` are one token each."""
     from transformers import Qwen2Tokenizer, Qwen2VLImageProcessor, Qwen3VLProcessor, Qwen3VLVideoProcessor
 
-    vocabulary = {symbol: i for i, symbol in enumerate(byte_symbols())}
-    tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=[], pad_token="<|endoftext|>", eos_token="<|im_end|>")
+    vocabulary, merges = byte_pairs(words)
+    tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=merges, pad_token="<|endoftext|>", eos_token="<|im_end|>")
     tokenizer.add_special_tokens({"additional_special_tokens": SPECIAL_TOKENS})
     images = Qwen2VLImageProcessor(
         patch_size=16,
@@ -56,13 +74,14 @@ def save_backbone(
     vision_depth: int = 3,
     least: int = 4096,
     most: int = 1 << 24,
+    words: Sequence[str] = (),
     seed: int = 0,
 ) -> Path:
     """A Qwen3-VL embedding backbone of that size, its processor beside it."""
     from tpips.embedding.qwen3_vl_embed import Qwen3VLForEmbedding
     from transformers import Qwen3VLConfig
 
-    processor = qwen_processor(least, most)
+    processor = qwen_processor(least, most, words)
     token = processor.tokenizer.convert_tokens_to_ids
     head = hidden // heads
     config = Qwen3VLConfig(
@@ -108,7 +127,7 @@ def save_backbone(
 
 
 def widen(model: torch.nn.Module) -> None:
-    """Matrices that keep their input's size. At the usual width of 0.02 inputs hardly matter, and any two outputs agree."""
+    """Matrices that keep their input's size: at the usual width of 0.02 inputs hardly matter, and all outputs agree."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim >= 2:

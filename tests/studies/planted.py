@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 
-from assetscore.encoders.base import Encoder, as_textures, check_factors
+from assetscore.encoders.base import Encoder, EncoderInfo, as_textures, check_factors, register
 from assetscore.images import load
 from assetscore.profile import Profile
 from assetscore.references import Reference, ReferenceSet
@@ -33,6 +32,10 @@ class Projection(Encoder):
             rows = (pixels / 255 - 0.4) @ np.random.default_rng(seed).normal(size=(pixels.shape[1], 6))
             result[factor] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
         return result
+
+
+# a saved profile finds its encoder by name when a request has to be calibrated
+register(EncoderInfo("projection", Projection, "for tests", "Apache-2.0", True, "nothing"))
 
 
 def art(rng, centre, noise):
@@ -65,7 +68,3 @@ def planted(seed=0):
             factors = (STYLE, item.request or OBJECT)
             vectors[item.asset_id] = {f: v[0] for f, v in Projection().embed([item.asset], factors).items()}
     return profile, table, vectors
-
-
-def without_profile(table):
-    return replace(table, profile=None)

@@ -88,6 +88,14 @@ def test_an_asset_twice_in_the_results_is_named():
         agreement(Votes((vote("b", "x", "yes"),)), rows)
 
 
+def test_an_encoder_without_a_semantic_check_says_so():
+    votes = Votes(tuple(vote(a, r, x, "object") for a, x in {"a": "yes", "b": "no"}.items() for r in "xy"))
+    (result,) = agreement(votes, [row("a", sem=None, sem_passed=None), row("b", sem=None, sem_passed=None)]).questions
+    assert result.auroc.reason == result.auroc_bootstrap.reason == "none of the 2 assets with a majority has a score"
+    assert result.verdicts.reason == "none of the 2 assets with a majority has a verdict"
+    assert result.alpha.value == 1.0
+
+
 def test_one_rater_says_why_there_is_no_alpha():
     votes = Votes((vote("a", "x", "yes"), vote("b", "x", "no")))
     (result,) = agreement(votes, [row("a", 0.9), row("b", 0.1)]).questions

@@ -74,26 +74,52 @@ def test_delong_equals_its_structural_components(seed):
     scores, labels = sample(seed)
     v10, v01 = components(scores, labels)
     error = math.sqrt(v10.var(ddof=1) / len(v10) + v01.var(ddof=1) / len(v01))
-    estimate = auroc_delong(scores, labels, level=0.9)
+    estimate = auroc_delong(scores, labels, level=0.9, transform="none")
     assert estimate.value == pytest.approx(v10.mean())
     assert estimate.high == pytest.approx(min(1.0, v10.mean() + stats.norm.ppf(0.95) * error))
     assert estimate.low == pytest.approx(v10.mean() - stats.norm.ppf(0.95) * error)
 
 
-def test_delong_logit_stays_inside_and_contains_the_area():
+def test_the_interval_stays_inside_and_contains_the_area():
     scores, labels = sample(3, n=24, shift=2.5, ties=False)
-    estimate = auroc_delong(scores, labels, transform="logit")
+    estimate = auroc_delong(scores, labels)
     assert 0.0 < estimate.low < estimate.value < estimate.high < 1.0
 
 
 def test_an_area_without_variance_has_no_interval():
-    estimate = auroc_delong([1, 2, 3, 4], [0, 0, 1, 1])
-    assert estimate.value == 1.0
+    estimate = auroc_delong([5, 5, 5, 5], [0, 0, 1, 1])
+    assert (estimate.value, estimate.reason) == (0.5, "no interval: the scores are wholly tied, so the variance is 0")
     assert math.isnan(estimate.low)
-    assert "variance is 0" in estimate.reason
     estimate = auroc_delong([1, 2, 3], [0, 0, 1])
     assert estimate.value == 1.0
     assert "only one accepted" in estimate.reason
+    estimate = auroc_bootstrap([1, 2, 3, 4], [0, 0, 1, 1])
+    assert math.isnan(estimate.low)
+    assert "same area" in estimate.reason
+
+
+def test_perfect_separation_still_has_an_interval():
+    """Its lower end falls with fewer assets, is no surprise to a simulation, and mirrors at 0."""
+    ends = []
+    for n in (3, 10, 40):
+        scores, labels = np.arange(2 * n), np.repeat([0, 1], n)
+        estimate = auroc_delong(scores, labels)
+        assert estimate.value == estimate.high == 1.0
+        mirrored = auroc_delong(-scores, labels)
+        assert (mirrored.low, mirrored.high) == (0.0, pytest.approx(1 - estimate.low))
+        ends.append(estimate.low)
+    assert ends == sorted(ends)
+    assert 0.3 < ends[0] < ends[2] < 0.99
+    # the lower end is where 1 lies z standard errors (Hanley and McNeil's, for equal numbers) above it
+    area, n = ends[1], 10
+    q1, q2 = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    error = math.sqrt((area * (1 - area) + (n - 1) * (q1 + q2)) / n**2)
+    assert 1 - area == pytest.approx(stats.norm.ppf(0.975) * error)
+    # at the lower end for 10 and 10, perfect separation should happen to about one study in forty or fewer
+    shift = stats.norm.ppf(ends[1]) * math.sqrt(2)
+    rng = np.random.default_rng(0)
+    low, high = rng.normal(size=(20_000, 10)), rng.normal(size=(20_000, 10)) + shift
+    assert (low.max(axis=1) < high.min(axis=1)).mean() < 0.04
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -126,7 +152,8 @@ def test_each_resample_equals_scikit_learn_on_its_assets():
             pick = np.repeat(np.arange(40), row)
             draws.append(metrics.roc_auc_score(labels[pick], scores[pick]))
     estimate = auroc_bootstrap(scores, labels, resamples=50, seed=7)
-    assert (estimate.low, estimate.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+    tail = stats.norm.cdf(-stats.t.ppf(0.975, 39) * math.sqrt(40 / 39))
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(np.quantile(draws, [tail, 1 - tail])))
 
 
 def test_resamples_without_a_class_are_counted():
@@ -145,19 +172,20 @@ def test_clusters_widen_the_interval():
     assert alone.high - alone.low < 0.75 * (together.high - together.low)
 
 
-@pytest.mark.parametrize("interval", ["delong", "logit", "bootstrap"])
-@pytest.mark.parametrize("shift", [0.6, 1.2])
-def test_a_planted_area_is_recovered(interval, shift):
+@pytest.mark.parametrize("n", [40, 120])
+@pytest.mark.parametrize("shift", [0.6, 1.2, 2.0])
+@pytest.mark.parametrize("interval", ["delong", "bootstrap"])
+def test_a_planted_area_is_recovered(interval, shift, n):
     """Two normal classes `shift` apart have the area Phi(shift / sqrt 2)."""
     truth, covered = stats.norm.cdf(shift / math.sqrt(2)), 0
     for seed in range(100):
         rng = np.random.default_rng(1000 + seed)
-        labels = np.repeat([0, 1], 60)
-        scores = rng.normal(size=120) + shift * labels
+        labels = np.repeat([0, 1], n // 2)
+        scores = rng.normal(size=n) + shift * labels
         if interval == "bootstrap":
             estimate = auroc_bootstrap(scores, labels, resamples=1000, seed=seed)
         else:
-            estimate = auroc_delong(scores, labels, transform="logit" if interval == "logit" else "none")
+            estimate = auroc_delong(scores, labels)
         covered += estimate.low <= truth <= estimate.high
     assert covered >= 90
 

@@ -18,8 +18,8 @@ from assetscore.studies.compare import (
     compare_orders,
     keep_best,
     measures,
-    write_page,
 )
+from assetscore.studies.page import write_page
 from assetscore.table import Row
 
 from .planted import planted
@@ -83,8 +83,19 @@ def test_rates_are_those_of_the_summary():
 def test_builds_that_cannot_be_compared():
     with pytest.raises(UsageError, match="different encoders"):
         compare_builds([row("a", encoder="x")], [row("a", encoder="y")])
-    with pytest.raises(UsageError, match="two rows"):
+    with pytest.raises(UsageError, match="two rows of group 'g'"):
         compare_builds([row("a"), row("a")], [row("a")])
+
+
+def test_ids_that_several_groups_share_are_matched_within_their_group():
+    before = [row("sword", 0.4, group="task1"), row("sword", 0.6, group="task2")]
+    after = [row("sword", 0.7, group="task2"), row("sword", 0.7, group="task1")]
+    result = compare_builds(before, after)
+    assert [(change.asset_id, change.kind) for change in result.changes] == [
+        ("task1: sword", "changed"),
+        ("task2: sword", "changed"),
+    ]
+    assert result.margins["style"].difference.value == pytest.approx(0.2)
 
 
 def test_builds_with_nothing_in_common_have_no_margins():

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from assetscore.errors import UsageError
 from assetscore.studies.agreement import krippendorff_alpha, krippendorff_bootstrap, raw_agreement
@@ -116,7 +117,13 @@ def test_says_why_there_is_no_alpha(ratings, why, caplog):
 
 @pytest.mark.parametrize(
     ("ratings", "level"),
-    [([1, 0, 1], "nominal"), ([[1, math.inf]], "nominal"), ([["a", "b"]], "ordinal"), ([[1, 0]], "ratio")],
+    [
+        ([1, 0, 1], "nominal"),
+        ([list(range(101)), list(range(101))], "interval"),
+        ([[1, math.inf]], "nominal"),
+        ([["a", "b"]], "ordinal"),
+        ([[1, 0]], "ratio"),
+    ],
 )
 def test_wrong_use_is_named(ratings, level):
     with pytest.raises(UsageError):
@@ -138,16 +145,18 @@ def test_each_resample_equals_the_definition_on_its_columns(level):
         for row in counts.astype(int):
             draws.append(by_definition(table[:, np.repeat(np.arange(n), row)], level))
     estimate = krippendorff_bootstrap(table, level, resamples=12, seed=4)
-    assert (estimate.low, estimate.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+    tail = stats.norm.cdf(-stats.t.ppf(0.975, n - 1) * math.sqrt(n / (n - 1)))
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(np.quantile(draws, [tail, 1 - tail])))
 
 
-def test_a_planted_alpha_is_recovered():
+@pytest.mark.parametrize(("units", "raters"), [(40, 9), (150, 5)])
+def test_a_planted_alpha_is_recovered(units, raters):
     """Binary truth, each rater flips it with probability e: alpha of infinitely many units is (1 - 2e)^2 at balance."""
     error, covered = 0.2, 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        truth = rng.random(150) < 0.5
-        answers = truth ^ (rng.random((5, 150)) < error)
+        truth = rng.random(units) < 0.5
+        answers = truth ^ (rng.random((raters, units)) < error)
         estimate = krippendorff_bootstrap(answers, resamples=500, seed=seed)
         covered += estimate.low <= (1 - 2 * error) ** 2 <= estimate.high
     assert covered >= 90

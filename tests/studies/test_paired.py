@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import time
 
@@ -49,13 +50,21 @@ def test_equal_differences_tie_in_spite_of_rounding():
     assert (result.wins, result.losses, result.ties) == (1, 0, 1)
 
 
-def test_each_bootstrap_mean_is_a_mean_of_drawn_tasks():
-    first, second = np.zeros(4), np.array([1.0, 2.0, 4.0, 8.0])
-    means = [np.mean(pick) for pick in itertools.product(second, repeat=4)]
-    result = paired(first, second, resamples=100_000)
-    low, high = np.quantile(means, [0.025, 0.975])
-    assert result.difference.low == pytest.approx(low, abs=0.26)
-    assert result.difference.high == pytest.approx(high, abs=0.26)
+def test_the_interval_is_that_of_all_possible_resamples():
+    change = np.array([0.3, -0.1, 0.2, 0.05, 0.0, 0.25])
+    means = [np.mean(pick) for pick in itertools.product(change, repeat=6)]
+    result = paired(np.zeros(6), change, resamples=100_000)
+    tail = stats.norm.cdf(-stats.t.ppf(0.975, 5) * math.sqrt(6 / 5))
+    low, high = np.quantile(means, [tail, 1 - tail])
+    assert result.difference.low == pytest.approx(low, abs=0.02)
+    assert result.difference.high == pytest.approx(high, abs=0.02)
+
+
+def test_one_task_has_no_interval():
+    result = paired([0.1], [0.3])
+    assert math.isnan(result.difference.low)
+    assert "one task" in result.difference.reason
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_a_planted_difference_is_recovered():

@@ -190,6 +190,12 @@ def test_the_last_answer_counts_and_none_is_overwritten(store):
         assert connection.execute("SELECT count(*) FROM answer").fetchone() == (4,)
 
 
+def test_an_answer_is_on_the_disk_before_the_page_moves_on(store):
+    with store._open() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 def test_half_an_asset_is_not_answered(store):
     ana = store.rater("ana")
     store.record(ana, "a", {"style": "yes"})
@@ -259,6 +265,25 @@ def test_raters_at_once_lose_nothing(tmp_path):
         assert mine == {f"a{i}": "yes" if (i + number) % 2 else "no" for i in range(15)}
 
 
+def test_a_file_opened_by_many_at_once_is_made_once(tmp_path):
+    for attempt in range(10):
+        path, secrets, failures = tmp_path / f"{attempt}.sqlite", [], []
+
+        def work(path=path, secrets=secrets, failures=failures):
+            try:
+                secrets.append(Store(path).secret)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(set(secrets)) == 1
+
+
 KILLED = """
 import sys
 from assetscore.studies.rating.store import Store
@@ -312,6 +337,30 @@ def test_a_rater_from_the_first_page_to_the_votes_file(app, store, tmp_path):
     assert {(v.question, v.answer) for v in votes.votes} == set(BOTH.items())
 
 
+def test_raters_at_once_through_the_pages(app, store):
+    failures = []
+
+    def work(number):
+        try:
+            client = begin(app, f"rater {number}")
+            for _ in range(6):
+                assert answer(client, style=("yes", "no", "unsure")[number % 3], object="yes").status_code == 303
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    votes = store.votes()
+    assert len({(v.rater, v.asset, v.question) for v in votes}) == len(votes) == 10 * 6 * 2
+    for vote in votes:
+        if vote.question == "style":
+            assert vote.answer == ("yes", "no", "unsure")[int(vote.rater.split()[1]) % 3]
+
+
 def test_a_rater_comes_back_to_where_they_stopped(app, study, store):
     from assetscore.studies.rating.app import create_app
 
@@ -352,6 +401,16 @@ def test_back_shows_my_own_last_answers_and_lets_me_change_them(app, store):
     assert checked == [("style", "yes"), ("object", "no")]
     client.post("/rate", data={"item": token(page), "style": "no", "object": "no"})
     assert {(v.question, v.answer) for v in store.votes()} == {("style", "no"), ("object", "no")}
+
+
+def test_further_back_no_answer_is_shown(app):
+    client = begin(app, "Ana")
+    first = token(client.get("/rate").get_data(as_text=True))
+    answer(client)
+    answer(client, style="no", object="no")
+    page = client.get(f"/rate?item={first}").get_data(as_text=True)
+    assert token(page) == first
+    assert "checked" not in page
 
 
 @pytest.mark.parametrize("given", [{}, {"style": "yes"}, {"style": "yes", "object": "perhaps"}])

@@ -13,9 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from assetscore.calibrated import Calibration
+from assetscore.config import Config
 from assetscore.errors import ManifestError, ProfileMismatchError, UsageError
+from assetscore.studies.saved import SavedCalibrations
 from assetscore.studies.sweep import ALPHAS, KS, sweep
 from assetscore.studies.votes import Vote, Votes
+from assetscore.table import Row
 
 from .planted import OBJECT, STYLE, planted
 
@@ -229,10 +233,24 @@ def test_a_profile_alone_gives_the_references_columns(study):
     assert math.isnan(cell.style.pass_rate)
 
 
+def test_a_score_at_the_threshold_passes_and_few_references_limit_k():
+    """Twenty references with three neighbours each: k is 3 whatever is asked for, and the third lowest score is tau."""
+    scores = np.linspace(0.25, 0.75, 20)
+    top = np.stack([scores + 0.125, scores, scores - 0.125], axis=1)
+    calibration = Calibration("item", STYLE, top, np.arange(20))
+    saved = SavedCalibrations("s", "e", Config(), STYLE, None, {("item", STYLE): calibration})
+    kept = [(*top[i], *[0.0] * 17) for i in (1, 2, 3)]
+    rows = [Row(f"a{i}", category="item", top_style=values, encoder="e") for i, values in enumerate(kept)]
+    result = sweep(saved, rows, alphas=[0.15], ks=[3, 5, 20])
+    for cell in result.cells.values():
+        assert cell.style.pass_rate == pytest.approx(2 / 3)
+        assert cell.style.same_verdict == cell.style.rank_correlation == 1.0
+
+
 def test_wrong_use_is_named(study):
     profile, table, _, _ = study
     row = table.rows[0]
-    with pytest.raises(UsageError, match="at most 20"):
+    with pytest.raises(UsageError, match="between 1 and 20"):
         sweep(profile, table, ks=[21])
     with pytest.raises(UsageError, match="alpha"):
         sweep(profile, table, alphas=[0.0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assetscore.errors import ManifestError
 from assetscore.studies.votes import Vote, read_votes, write_votes
@@ -120,3 +122,15 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
         write_votes(path, votes())
     assert path.read_text() == GOOD
     assert [p.name for p in tmp_path.iterdir()] == ["votes.csv"]
+
+
+@given(st.binary(max_size=300) | st.text(alphabet='assetrquioniywe,;"\n\r\ufeff 01=', max_size=200).map(str.encode))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_give_votes_or_a_manifest_error(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("fuzz") / "votes.csv"
+    path.write_bytes(HEAD.encode() + content if len(content) % 2 else content)
+    try:
+        votes = read_votes(path).votes
+    except ManifestError:
+        return
+    assert all(vote.answer in ("yes", "no", "unsure") for vote in votes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtraError, UsageError
@@ -175,14 +176,24 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     return app
 
 
-def serve(study: Study, store: Store, host: str = "127.0.0.1", port: int = 8000, threads: int = 8) -> None:
+def serve(
+    study: Study,
+    store: Store,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    threads: int = 8,
+    ready: Callable[[str], None] | None = None,
+) -> None:
     """Serve a study until interrupted.
 
     Args:
         study, store: what is shown, and where answers go.
         host: the address to listen on. The default is reached from this machine only; any other lets everyone who can
             reach it take part, under any name.
-        port: the port; 0 takes a free one. The address is logged.
+        port: the port; 0 takes a free one.
+        threads: requests answered at once.
+        ready: called with the page's address once it can be opened.
 
     Raises:
         MissingExtraError: Flask or waitress is not installed.
@@ -200,9 +211,8 @@ def serve(study: Study, store: Store, host: str = "127.0.0.1", port: int = 8000,
     if host not in LOOPBACK:
         logger.warning("everyone who can reach %s can take part in this study", host)
     shown = f"[{host}]" if ":" in host else host
-    logger.info(
-        "rating page: http://%s:%s  (%d textures; Ctrl-C ends it)", shown, server.effective_port, len(study.items)
-    )
+    if ready is not None:
+        ready(f"http://{shown}:{server.effective_port}")
     try:
         server.run()
     finally:

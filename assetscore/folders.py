@@ -1,0 +1,74 @@
+"""Where things lie: the user's profiles and cache, and the data that comes with the package."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from .errors import ProfileNotFoundError
+
+__all__ = ["cache_folder", "data_folder", "find_profile", "named_profiles", "shipped_folder", "write_atomically"]
+
+
+def find_profile(profile: str | os.PathLike[str]) -> Path:
+    """The folder of a profile given as a path or by name."""
+    path, name = Path(profile), os.fspath(profile)
+    looked = [str(path)]
+    try:
+        if (path / "profile.json").is_file():
+            return path
+    except (OSError, ValueError) as error:
+        raise ProfileNotFoundError(f"profile {name[:100]!r} can be no path: {error}") from error
+    if name and name not in (".", "..") and "/" not in name and os.sep not in name:
+        for root in (data_folder(), shipped_folder()):
+            if (root / name / "profile.json").is_file():
+                return root / name
+            looked.append(str(root / name))
+    names = ", ".join(sorted(named_profiles())) or "none"
+    raise ProfileNotFoundError(f"profile {name!r}: no profile.json in {' or '.join(looked)}; known by name: {names}")
+
+
+def named_profiles() -> dict[str, Path]:
+    """Every profile that can be loaded by name, and its folder; the user's own come before shipped ones."""
+    found: dict[str, Path] = {}
+    for root in (data_folder(), shipped_folder()):
+        for file in sorted(root.glob("*/profile.json")) if root.is_dir() else ():
+            found.setdefault(file.parent.name, file.parent)
+    return found
+
+
+def data_folder() -> Path:
+    """Where the user's own profiles are looked for by name: ASSETSCORE_HOME, or the platform's data folder."""
+    import platformdirs
+
+    home = os.environ.get("ASSETSCORE_HOME")
+    return Path(home) / "profiles" if home else Path(platformdirs.user_data_dir("assetscore", False)) / "profiles"
+
+
+def cache_folder() -> Path:
+    """Where what was computed later is kept: ASSETSCORE_HOME, or the platform's cache folder."""
+    import platformdirs
+
+    home = os.environ.get("ASSETSCORE_HOME")
+    return Path(home) / "cache" if home else Path(platformdirs.user_cache_dir("assetscore", False))
+
+
+def shipped_folder(part: str = "calibration") -> Path:
+    """The installed package's data: "calibration" or "references"; in an editable install the repository's."""
+    package = Path(__file__).parent
+    installed = package / "_data" / part
+    return installed if installed.is_dir() else package.parent / part
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever reads half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,200 @@
+"""The paper's Tables 13, 14, 18 and 19 as text, Markdown, CSV or LaTeX. What does not exist is "-", in CSV empty."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from ..errors import UsageError
+from ..summary import Rate
+from .ablation import Ablation
+from .agreement import Agreement
+from .intervals import Estimate
+from .sweep import Cell, CheckCell, Sweep
+
+__all__ = ["Format", "ablation_table", "agreement_table", "alpha_table", "format_table", "k_table", "raters_table"]
+
+Format = Literal["text", "markdown", "csv", "latex"]
+Value = str | int | float | Estimate | None
+_LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+_MARKDOWN = {sign: "\\" + sign for sign in "\\`*_[]|"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[Value]], format: Format = "text") -> str:
+    """Rows of texts and numbers under a header, ending in a newline; the first column is left-aligned.
+
+    Args:
+        header: one name a column.
+        rows: as many values each. An Estimate is its number with the interval, in CSV three columns.
+        format: "text", "markdown", "csv" or "latex" (a booktabs tabular).
+
+    Raises:
+        UsageError: no such format.
+
+    Example:
+        >>> print(format_table(["encoder", "AUROC"], [["csd", 0.54], ["tpips", 0.66]]), end="")
+        encoder  AUROC
+        csd       0.54
+        tpips     0.66
+    """
+    if format not in get_args(Format):
+        raise UsageError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
+    if format == "csv":
+        return _csv(header, rows)
+    cells = [[_cell(value) for value in row] for row in rows]
+    if format == "markdown":
+        lines = [[_escape(cell, _MARKDOWN) for cell in line] for line in (header, *cells)]
+        rule = "|---|" + "---:|" * (len(header) - 1)
+        return (
+            "\n".join(["| " + " | ".join(lines[0]) + " |", rule, *("| " + " | ".join(c) + " |" for c in lines[1:])])
+            + "\n"
+        )
+    if format == "latex":
+        body = [" & ".join(_escape(cell, _LATEX) for cell in line) + r" \\" for line in (header, *cells)]
+        parts = [rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule", body[0], r"\midrule", *body[1:]]
+        return "\n".join([*parts, r"\bottomrule", r"\end{tabular}"]) + "\n"
+    widths = [max(len(line[i]) for line in (header, *cells)) for i in range(len(header))]
+    lines = [
+        [cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))]
+        for line in (header, *cells)
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in lines) + "\n"
+
+
+def alpha_table(sweep: Sweep, format: Format = "text") -> str:
+    """Table 18: for each alpha, agreement with the votes and the share of references that pass both checks."""
+    header = ["alpha"]
+    for name in sweep.by_alpha[0].checks:
+        header += [f"{_short(name)} Acc", f"{_short(name)} Rej", f"{_short(name)} Bal"]
+    rows: list[list[Value]] = []
+    for cell in sweep.by_alpha:
+        row: list[Value] = [f"{cell.alpha:g}"]
+        for check in cell.checks.values():
+            votes = check.votes
+            row += [None] * 3 if votes is None else [votes.acceptance, votes.rejection, votes.balanced]
+        rows.append([*row, cell.balanced, cell.pass_both, cell.references_both, cell.undecided, _mark(sweep, cell)])
+    return format_table([*header, "Bal", "Pass_both", "Vanilla both", "No verdict", ""], rows, format)
+
+
+def k_table(sweep: Sweep, format: Format = "text") -> str:
+    """Table 19: for each k, pass rate, rank correlation, same verdict and order of the groups."""
+    header = ["k"]
+    for name in sweep.by_k[0].checks:
+        header += [f"{_short(name)} {column}" for column in ("pass", "rank", "same", "order")]
+    rows: list[list[Value]] = []
+    for cell in sweep.by_k:
+        row: list[Value] = [str(cell.k)]
+        for check in cell.checks.values():
+            row += _k_values(check)
+        rows.append([*row, _mark(sweep, cell)])
+    return format_table([*header, ""], rows, format)
+
+
+def ablation_table(games: Sequence[Ablation], format: Format = "text", *, intervals: bool = False) -> str:
+    """Table 13: two configurations by game, and below them the mean difference over tasks with its interval.
+
+    Args:
+        games: from `ablation.ablation`.
+        format: "text", "markdown", "csv" or "latex".
+        intervals: give the rates' Wilson intervals (95 %), too. The difference has its own in any case.
+    """
+    names = {"pass_style": "Pass_style", "pass_sem": "Pass_sem", "pass_both": "Pass_both"}
+    rows: list[list[Value]] = []
+    for part in games:
+        for i, group in enumerate((part.first, part.second)):
+            rates = [part.rates[name][i] if name in part.rates else None for name in names]
+            rows.append([part.game or "-", group, part.n[i], *(_of_rate(rate, intervals) for rate in rates)])
+        found = [part.differences.get(name) for name in names]
+        tasks = max((len(each.tasks) for each in found if each is not None), default=0)
+        changes = [None if each is None else each.result.difference for each in found]
+        rows.append([part.game or "-", f"difference over {tasks} task{'s' * (tasks != 1)}", None, *changes])
+    return format_table(["game", "configuration", "N", *names.values()], rows, format)
+
+
+def _of_rate(rate: Rate | None, intervals: bool) -> Value:
+    if rate is None or rate.value is None:
+        return None
+    return Estimate(rate.value, *rate.interval) if intervals else rate.value
+
+
+def agreement_table(studies: Sequence[Agreement], format: Format = "text") -> str:
+    """Table 14: for each encoder and question, how its scores and verdicts agree with the majority."""
+    header = ["encoder", "question", "AUROC", "bootstrap", "Acc", "Rej", "Bal", "assets"]
+    rows: list[list[Value]] = []
+    for study in studies:
+        for part in study.questions:
+            verdicts = part.verdicts
+            row: list[Value] = [study.encoder or "-", part.question, part.auroc, part.auroc_bootstrap]
+            row += [verdicts.acceptance, verdicts.rejection, verdicts.balanced, part.auroc.n]
+            rows.append(row)
+    return format_table(header, rows, format)
+
+
+def raters_table(study: Agreement, format: Format = "text") -> str:
+    """The raters among themselves: majorities, Krippendorff's alpha in its readings, and the raw agreement."""
+    header = ["question", "raters", "answers", "accepted", "rejected", "ties", "unsure only"]
+    header += ["alpha", "unsure an answer", "ordinal", "raw"]
+    rows: list[list[Value]] = []
+    for part in study.questions:
+        row: list[Value] = [part.question, part.raters, part.answers, part.accepted, part.rejected, part.ties]
+        rows.append([*row, part.undecided, part.alpha, part.alpha_unsure, part.alpha_ordinal, part.raw])
+    return format_table(header, rows, format)
+
+
+def _k_values(check: CheckCell) -> list[Value]:
+    return [check.pass_rate, f"{check.rank_correlation:.3f}", check.same_verdict, check.group_order]
+
+
+def _mark(sweep: Sweep, cell: Cell) -> str:
+    return "<- used" if (cell.alpha, cell.k) == (sweep.alpha, sweep.k) else ""
+
+
+def _short(name: str) -> str:
+    return "sem" if name == "semantic" else name
+
+
+def _cell(value: Value) -> str:
+    if isinstance(value, Estimate):
+        if math.isnan(value.value):
+            return "-"
+        ends = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
+        return f"{value.value:.2f}{ends}"
+    if value is None or value == "nan" or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else _printable(str(value))
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[Value]]) -> str:
+    wide = [any(isinstance(row[i], Estimate) for row in rows) for i in range(len(header))]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = [
+        [name, f"{name} low", f"{name} high"] if is_wide else [name] for name, is_wide in zip(header, wide, strict=True)
+    ]
+    writer.writerow([name for part in names for name in part])
+    for row in rows:
+        values: list[str] = []
+        for value in row:
+            parts = (value.value, value.low, value.high) if isinstance(value, Estimate) else (value,)
+            values += [_plain(part) for part in parts]
+        writer.writerow(values)
+    return out.getvalue()
+
+
+def _plain(value: str | int | float | None) -> str:
+    if value is None or value == "nan" or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _escape(text: str, signs: dict[str, str]) -> str:
+    return "".join(signs.get(sign, sign) for sign in text)
+
+
+def _printable(text: str) -> str:
+    """Names come from strangers: nothing in them may move a terminal's cursor."""
+    return "".join("\ufffd" if unicodedata.category(sign).startswith("C") else sign for sign in text)

@@ -1,0 +1,131 @@
+"""The printed tables in each format, and figures that say in words what they show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+
+import pytest
+
+from assetscore.errors import MissingExtraError, UsageError
+from assetscore.studies import figures
+from assetscore.studies.intervals import Estimate
+from assetscore.studies.sweep import sweep
+from assetscore.studies.tables import alpha_table, format_table, k_table
+from assetscore.studies.votes import Vote, Votes
+
+from .planted import planted
+
+ROWS = [["csd", Estimate(0.54, 0.41, 0.67), 3], ["a_b|<c>", Estimate(math.nan, reason="one class"), None]]
+HEADER = ["encoder", "AUROC", "n"]
+
+
+def test_text_is_aligned():
+    assert format_table(HEADER, ROWS) == (
+        "encoder              AUROC  n\n"
+        "csd      0.54 [0.41, 0.67]  3\n"
+        "a_b|<c>                  -  -\n"
+    )  # fmt: skip
+
+
+def test_markdown_latex_and_csv_escape_what_strangers_wrote():
+    assert format_table(HEADER, ROWS, "markdown").splitlines()[3] == r"| a\_b\|&lt;c&gt; | - | - |"
+    latex = format_table([*HEADER, ""], [[*row, "&%$#_{}"] for row in ROWS], "latex")
+    assert r"\&\%\$\#\_\{\}" in latex
+    rows = list(csv.DictReader(io.StringIO(format_table(HEADER, ROWS, "csv"))))
+    assert rows[0] == {
+        "encoder": "csd",
+        "AUROC": "0.540000",
+        "AUROC low": "0.410000",
+        "AUROC high": "0.670000",
+        "n": "3",
+    }
+    assert rows[1]["AUROC"] == rows[1]["n"] == ""
+
+
+def test_nothing_in_a_name_moves_the_cursor():
+    assert "\x1b" not in format_table(["model"], [["\x1b[2Jred"]])
+    assert "\n" not in format_table(["model"], [["a\nb"]]).splitlines()[1]
+
+
+def test_an_unknown_format_is_named():
+    with pytest.raises(UsageError, match="text, markdown, csv, latex"):
+        format_table(HEADER, ROWS, "pdf")
+
+
+@pytest.fixture(scope="module")
+def swept():
+    profile, table, _ = planted()
+    votes = Votes(
+        tuple(
+            Vote(f"a{i}", r, q, "yes" if i % 3 else "no")
+            for i in range(1, 50)
+            for r in "xy"
+            for q in ("style", "object")
+        )
+    )
+    return sweep(profile, table, votes)
+
+
+def test_the_papers_columns_are_there(swept):
+    header, *lines = alpha_table(swept, "csv").splitlines()
+    assert header == (
+        "alpha,style Acc,style Rej,style Bal,sem Acc,sem Rej,sem Bal,Bal,Pass_both,Vanilla both,No verdict,"
+    )
+    assert len(lines) == 7
+    cell = swept.cells[0.15, 5]
+    used = next(line for line in lines if line.endswith("<- used")).split(",")
+    assert float(used[1]) == pytest.approx(cell.style.votes.acceptance, abs=1e-6)
+    assert float(used[9]) == pytest.approx(cell.references_both, abs=1e-6)
+    header, *lines = k_table(swept, "csv").splitlines()
+    assert header == "k,style pass,style rank,style same,style order,sem pass,sem rank,sem same,sem order,"
+    assert [line.split(",")[0] for line in lines] == ["1", "3", "5", "10", "20"]
+
+
+def drawn(figure):
+    """Every line of a figure as its numbers, and every text."""
+    texts = [text.get_text() for ax in figure.axes for text in ax.texts]
+    texts += [part for ax in figure.axes for part in (ax.get_title(), ax.get_xlabel(), ax.get_ylabel())]
+    lines = {line.get_label(): list(line.get_ydata()) for ax in figure.axes[:1] for line in ax.lines}
+    return lines, " ".join([*texts, figure.get_suptitle()])
+
+
+def test_the_alpha_figure_draws_the_tables_numbers(swept):
+    pytest.importorskip("matplotlib")
+    lines, texts = drawn(figures.plot_alpha(swept))
+    assert lines["rejected by people: fails"] == pytest.approx(
+        [cell.style.votes.rejection for cell in swept.by_alpha], nan_ok=True
+    )
+    assert "used: 0.15" in texts
+    assert "textures with a majority" in texts
+
+
+def test_the_k_figure_draws_the_tables_numbers(swept):
+    pytest.importorskip("matplotlib")
+    lines, texts = drawn(figures.plot_k(swept))
+    assert lines["semantic check"] == pytest.approx([cell.semantic.pass_rate for cell in swept.by_k])
+    assert "same verdict as k = 5" in texts
+
+
+def test_a_figure_says_why_a_number_is_missing():
+    pytest.importorskip("matplotlib")
+    figure = figures.plot_estimates({"style": ROWS[0][1], "object": ROWS[1][1]}, "T", "x", chance=0.5)
+    assert "no number: one class" in drawn(figure)[1]
+
+
+def test_figures_are_written_by_their_ending(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = figures.plot_orders([0.1, 0.5], [0.5, 0.1], ["a", "b"], ("x", "y"), "T")
+    for suffix in ("png", "svg", "pdf"):
+        figures.save_figure(figure, tmp_path / f"f.{suffix}")
+        assert (tmp_path / f"f.{suffix}").stat().st_size > 1000
+    with pytest.raises(UsageError, match=r"\.png"):
+        figures.save_figure(figure, tmp_path / "f.exe")
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"assetscore\[notebooks\]"):
+        figures.plot_orders([0.1, 0.5], [0.5, 0.1], ["a", "b"], ("x", "y"), "T")

@@ -1,0 +1,464 @@
+"""Benchmark runs: what is found, scored, kept, resumed and summarised; one bad submission is one row."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assetscore import Profile, ReferenceSet, ResultTable, Scorer
+from assetscore.benchmark import BenchmarkRun, run_benchmark
+from assetscore.cache import EmbeddingCache
+from assetscore.encoders.pixelstats import PixelStats
+from assetscore.entries import Entry, find_entries, is_benchmark_manifest
+from assetscore.errors import EncoderError, ManifestError, UsageError
+from assetscore.parts import Part, read_part, write_part
+from assetscore.results import UNDECIDED
+from assetscore.submissions import minecraft
+from assetscore.summary import leave_one_out_row, summarise_games
+from assetscore.table import Row
+
+from .conftest import Conditional, sprite
+from .makers_games import model, png, tmod, write_tree, zip_bytes
+
+
+def mod(*seeds: int, namespace: str = "ruby") -> dict[str, bytes]:
+    """A Minecraft mod of one item a seed, drawn like the references."""
+    files = {}
+    for seed in seeds:
+        name = f"gem_{seed}"
+        files[f"assets/{namespace}/textures/item/{name}.png"] = png(sprite(seed))
+        files[f"assets/{namespace}/models/item/{name}.json"] = model(
+            "item/generated", layer0=f"{namespace}:item/{name}"
+        )
+    return files
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two models and three tasks: a tree, a jar, a .tmod, category subfolders, an empty mod."""
+    root = tmp_path / "submissions"
+    write_tree(root / "alpha" / "swords", mod(2001, 2002, 2003))
+    write_tree(root / "alpha", {"gems.jar": zip_bytes(mod(2004, 2005))})
+    write_tree(root / "alpha", {"boss.tmod": tmod({"Items/Axe.png": png(sprite(2006)), "NPCs/Boss.png": png(3)})})
+    write_tree(root / "beta" / "swords", {"item/a.png": png(sprite(2007)), "block/b.png": png(5), "item/c.png": b"x"})
+    write_tree(root / "beta" / "gems", {"fabric.mod.json": b"{}"})
+    write_tree(root / "beta", {"boss.tmod": tmod({"Items/Axe.png": png(sprite(2008))}), "notes.txt": b"no submission"})
+    write_tree(root, {"README.md": b"not a model", ".git/x/y": b""})
+    return root
+
+
+@pytest.fixture
+def scorer(references: ReferenceSet) -> Scorer:
+    return Scorer(Profile.build(references, Conditional(), name="drawn"))
+
+
+def passes(scorer: Scorer) -> int:
+    encoder = scorer.profile.encoder
+    assert isinstance(encoder, Conditional)
+    return encoder.image_passes
+
+
+class TestEntries:
+    def test_folder(self, root: Path) -> None:
+        found = [(e.model, e.task, e.path.name) for e in find_entries(root)]
+        assert found == [
+            ("alpha", "boss", "boss.tmod"),
+            ("alpha", "gems", "gems.jar"),
+            ("alpha", "swords", "swords"),
+            ("beta", "boss", "boss.tmod"),
+            ("beta", "gems", "gems"),
+            ("beta", "swords", "swords"),
+        ]
+
+    def test_manifests(self, root: Path, tmp_path: Path) -> None:
+        write_tree(tmp_path, {"task.json": b'{"ruby:item/gem_2004": "a red gem"}'})
+        (tmp_path / "m.csv").write_text(
+            "\ufeffsubmission,model,task,game,config,requests\n"
+            "submissions/alpha/gems.jar,Alpha,gems,minecraft,with tools,task.json\n"
+            "submissions/alpha/gems.jar,Alpha,gems,,plain,ids\n",
+            encoding="utf-8",
+        )
+        first, second = find_entries(tmp_path / "m.csv", game="auto")
+        assert (first.group, first.task, first.game) == ("Alpha (with tools)", "gems", "minecraft")
+        assert first.prefix == "Alpha (with tools)/gems/"
+        assert first.requests == tmp_path / "task.json"
+        assert (second.group, second.game, second.requests) == ("Alpha (plain)", "auto", "ids")
+        (tmp_path / "m.jsonl").write_text(
+            '{"submission": "submissions/alpha/gems.jar", "model": "Alpha", "task": "gems"}\n\n'
+        )
+        assert find_entries(tmp_path / "m.jsonl") == [Entry(root / "alpha" / "gems.jar", "Alpha", "gems")]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            ("m.csv", "submission,model\na,b\n", "'task' is missing"),
+            ("m.csv", "submission,model,task\na,,c\n", "line 2: model is missing"),
+            ("m.csv", "submission,model,task\na,b,c\nd,b,c\n", "line 3: 'b' answers 'c' in line 2"),
+            ("m.csv", "submission,model,task,game\na,b,c,chess\n", "line 2: game must be one of auto"),
+            ("m.jsonl", '{"submission": 1, "model": "b", "task": "c"}', "line 1: submission must be text"),
+            ("m.jsonl", '{"submission": "a\\u0000", "model": "b", "task": "c"}', "line 1: a NUL"),
+            ("m.jsonl", '{"submission": "a"', "line 1: no JSON"),
+            ("m.csv", "path,category\na,b\n", "expected a folder"),
+            ("m.txt", "submission,model,task\n", "expected a folder"),
+        ],
+    )
+    def test_mistakes_name_the_line(self, name: str, content: str, words: str, tmp_path: Path) -> None:
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ManifestError, match=words):
+            find_entries(tmp_path / name)
+
+    def test_one_task_in_both_games(self, tmp_path: Path) -> None:
+        (tmp_path / "m.csv").write_text("submission,model,task,game\na,b,c,minecraft\na,b,c,terraria\n")
+        assert len(find_entries(tmp_path / "m.csv")) == 2
+
+    def test_a_manifest_of_assets_is_none_of_submissions(self, tmp_path: Path) -> None:
+        (tmp_path / "m.csv").write_text("path,category\n")
+        assert not is_benchmark_manifest(tmp_path / "m.csv")
+        assert not is_benchmark_manifest(tmp_path / "gone.csv")
+        assert not is_benchmark_manifest(tmp_path)
+
+    def test_requests_of_a_folder_of_tasks(self, root: Path, tmp_path: Path) -> None:
+        write_tree(tmp_path, {"tasks/gems.json": b'{"ruby:item/gem_2004": "a red gem"}'})
+        found = {(e.model, e.task): e.requests for e in find_entries(root, requests=tmp_path / "tasks")}
+        assert found["alpha", "gems"] == tmp_path / "tasks" / "gems.json"
+        assert found["alpha", "swords"] is None
+
+
+class TestRun:
+    def test_rows(self, root: Path, scorer: Scorer) -> None:
+        done = run_benchmark(find_entries(root), {"": scorer})
+        rows = [(r.game, r.group, r.task, r.asset_id, r.category, r.status, r.use) for r in done.table]
+        assert rows == [
+            ("terraria", "alpha", "boss", "alpha/boss/Items/Axe", "item", "scored", "sprite"),
+            ("terraria", "alpha", "boss", "alpha/boss/NPCs/Boss", "npc", "no_references", "sprite"),
+            *(
+                ("minecraft", "alpha", task, f"alpha/{task}/ruby:item/gem_{seed}", "item", "scored", "sprite")
+                for task, seed in (("gems", 2004), ("gems", 2005), ("swords", 2001), ("swords", 2002), ("swords", 2003))
+            ),
+            ("terraria", "beta", "boss", "beta/boss/Items/Axe", "item", "scored", "sprite"),
+            ("", "beta", "swords", "beta/swords/block/b.png", "block", "scored", ""),
+            ("", "beta", "swords", "beta/swords/item/a.png", "item", "scored", ""),
+            ("", "beta", "swords", "beta/swords/item/c.png", "item", "unreadable", ""),
+        ]
+        assert list(done.games) == ["minecraft", "terraria", ""]
+        assert "beta/gems: no textures to score" in done.notes
+        alone = scorer.score(sprite(2004), "item")
+        (row,) = (r for r in done.table if r.asset_id.endswith("gem_2004"))
+        assert (row.style_s, row.style_p, row.top_style) == (
+            alone.style.similarity,
+            alone.style.p_value,
+            alone.style.top,
+        )
+
+    def test_each_game_has_its_profile(self, root: Path, scorer: Scorer) -> None:
+        other = ReferenceSet.from_textures([(f"t{i}", "item", sprite(700 + i)) for i in range(30)], name="terra")
+        terraria = Scorer(Profile.build(other, Conditional(), name="terra"), alpha=0.3)
+        done = run_benchmark(find_entries(root), {"": scorer, "terraria": terraria})
+        assert {(r.game, r.profile) for r in done.table} == {
+            ("terraria", "terra"),
+            ("minecraft", "drawn"),
+            ("", "drawn"),
+        }
+        assert done.games["terraria"] is terraria
+        summary = summarise_games(done.table, done.games)
+        assert summary["terraria"][0] == leave_one_out_row(terraria.profile, alpha=0.3)
+        assert [line.group for line in summary["minecraft"]] == ["references (leave-one-out)", "alpha"]
+        with pytest.raises(UsageError, match="no profile for folders of pictures: there are minecraft, terraria"):
+            run_benchmark(find_entries(root), {"minecraft": scorer, "terraria": terraria})
+
+    def test_requests(self, root: Path, scorer: Scorer) -> None:
+        def asked(requests: object) -> tuple[dict[str, str | None], BenchmarkRun]:
+            entries = find_entries(root, requests=requests)  # type: ignore[arg-type]
+            done = run_benchmark([e for e in entries if e.task == "gems"], {"": scorer})
+            return {r.asset_id.rpartition("/")[2]: r.sem_factor for r in done.table}, done
+
+        assert asked("ids")[0] == {"gem_2004": "gem", "gem_2005": "gem"}
+        factors, done = asked({"ruby:item/gem_2004": "a red gem", "ruby:item/gem_9": "x"})
+        assert factors == {"gem_2004": "a red gem", "gem_2005": "object class"}
+        assert "alpha/gems: 1 requests name no asset: ruby:item/gem_9" in done.notes
+
+    def test_uses(self, root: Path, scorer: Scorer) -> None:
+        (root / "alpha/swords/assets/ruby/models/item/gem_2001.json").unlink()
+        entries = [e for e in find_entries(root) if (e.model, e.task) == ("alpha", "swords")]
+        counts = {
+            uses: len(run_benchmark(entries, {"": scorer}, uses=uses).table)  # type: ignore[arg-type]
+            for uses in (("sprite",), ("unreferenced",), ("sprite", "unreferenced"))
+        }
+        assert counts == {("sprite",): 2, ("unreferenced",): 1, ("sprite", "unreferenced"): 3}
+        with pytest.raises(UsageError, match="uses: known are"):
+            run_benchmark(entries, {"": scorer}, uses=("sky",))  # type: ignore[arg-type]
+
+    def test_near_copies_are_flagged_and_scored(self, root: Path, scorer: Scorer) -> None:
+        near = sprite(7).copy()
+        near[8, 8, :3] ^= 16
+        write_tree(root / "alpha" / "swords", {"assets/ruby/textures/item/gem_2001.png": png(near)})
+        entries = [e for e in find_entries(root) if e.task == "swords"]
+        for copies in (True, False):
+            done = run_benchmark(entries, {"": scorer}, copies=copies)
+            (row,) = (r for r in done.table if r.asset_id.endswith("gem_2001"))
+            assert row.status == "scored"
+            assert row.flags == (("near copy: a copy of item/7 with 1 pixel changed",) if copies else ())
+
+    def test_the_cache_changes_nothing(self, root: Path, references: ReferenceSet, tmp_path: Path) -> None:
+        tables = []
+        for cache in (None, EmbeddingCache(tmp_path / "c.sqlite"), EmbeddingCache(tmp_path / "c.sqlite")):
+            encoder = Conditional()
+            profile = Profile.build(references, encoder, name="drawn")
+            tables.append(run_benchmark(find_entries(root), {"": Scorer(profile)}, cache=cache).table.rows)
+            assert profile.encoder is encoder, "as it was before"
+        assert tables[0] == tables[1] == tables[2]
+        assert cache is not None
+        assert (cache.hits, cache.misses) == (9, 0)
+
+    def test_progress(self, root: Path, scorer: Scorer) -> None:
+        told: list[tuple[int, int, int]] = []
+        run_benchmark(find_entries(root), {"": scorer}, progress=lambda *done: told.append(done))
+        assert told == sorted(told)
+        assert told[-1] == (6, 11, 11)
+        assert (2, 3, 4) not in told
+        assert (1, 3, 4) in told, "one of the two gems is done, after the boss's two"
+
+
+def traversal(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../evil.png", png(1))
+
+
+def bomb(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for i in range(3):
+            archive.writestr(f"assets/x/textures/item/{i}.png", bytes(60_000_000))
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "traversal": traversal,
+    "bomb": bomb,
+    "no zip": lambda path: path.write_bytes(b"hello"),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(zip_bytes(mod(1, 2))[:-30]),
+}
+
+
+class TestBadSubmissions:
+    @pytest.mark.parametrize("kind", HOSTILE)
+    def test_an_archive(self, kind: str, root: Path, scorer: Scorer) -> None:
+        HOSTILE[kind](root / "alpha" / "gems.jar")
+        done = run_benchmark(find_entries(root), {"": scorer})
+        (row,) = (r for r in done.table if (r.group, r.task) == ("alpha", "gems"))
+        assert (row.asset_id, row.status, row.both_pass, row.game) == (
+            "alpha/gems/gems.jar",
+            "unreadable",
+            False,
+            "minecraft",
+        )
+        assert "gems.jar" in row.reason
+        assert any("alpha/gems: the submission cannot be read" in note for note in done.notes)
+        assert len(done.table) == 10, "the others are scored"
+        assert not list(root.rglob("evil.png"))
+        assert not (root.parent / "evil.png").exists()
+
+    def test_not_there(self, root: Path, scorer: Scorer) -> None:
+        entries = [Entry(root / "gone.jar", "m", "t"), Entry(root / "README.md", "m", "u")]
+        done = run_benchmark([*entries, *find_entries(root)], {"minecraft": scorer, "": scorer})
+        assert [(r.asset_id, r.status, r.game) for r in done.table][:2] == [
+            ("m/t/gone.jar", "missing", ""),
+            ("m/u/README.md", "unreadable", ""),
+        ]
+
+    def test_a_reader_that_breaks(
+        self, root: Path, scorer: Scorer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        read = minecraft.read
+
+        def breaking(path, **options):  # type: ignore[no-untyped-def]
+            if Path(path).name == "gems.jar":
+                raise RecursionError("too deep")
+            return read(path, **options)
+
+        monkeypatch.setattr(minecraft, "read", breaking)
+        with caplog.at_level(logging.ERROR):
+            done = run_benchmark(find_entries(root), {"": scorer})
+        (row,) = (r for r in done.table if r.status == "unreadable" and r.task == "gems")
+        assert "RecursionError: too deep" in row.reason
+        assert "Traceback" in caplog.text
+
+    def test_an_encoder_that_cannot_run_ends_the_run(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        class Gone(Conditional):
+            def check_factor(self, factor: str) -> str:
+                raise EncoderError("no weights")
+
+        scorer.profile.use_encoder(Gone())
+        entries = find_entries(root, requests="ids")
+        with pytest.raises(EncoderError):
+            run_benchmark(entries, {"": scorer}, parts=tmp_path / "parts")
+
+    def test_outside_a_benchmark_it_is_an_error(self, tmp_path: Path, scorer: Scorer) -> None:
+        with pytest.raises(UsageError, match=r"gone\.jar"):
+            run_benchmark([Entry(tmp_path / "gone.jar", "m")], {"": scorer})
+
+
+class TestResume:
+    def run(self, root: Path, scorer: Scorer, parts: Path | None, **options: object) -> BenchmarkRun:
+        return run_benchmark(find_entries(root), {"": scorer}, parts=parts, **options)  # type: ignore[arg-type]
+
+    def test_interrupted(self, root: Path, scorer: Scorer, references: ReferenceSet, tmp_path: Path) -> None:
+        whole = self.run(root, scorer, None)
+
+        class Stops(Conditional):
+            def features(self, images):  # type: ignore[no-untyped-def]
+                if self.image_passes >= 3:
+                    raise KeyboardInterrupt
+                return super().features(images)
+
+        parts = tmp_path / "parts"
+        profile = Profile.build(references, Conditional(), name="drawn")
+        profile.use_encoder(Stops())
+        with pytest.raises(KeyboardInterrupt):
+            self.run(root, Scorer(profile), parts)
+        finished = len(list(parts.glob("*.parquet")))
+        assert 0 < finished < 6
+        before = passes(scorer)
+        again = self.run(root, scorer, parts)
+        assert again.reused == finished
+        assert again.table.rows == whole.table.rows
+        assert again.notes == whole.notes
+        assert passes(scorer) - before < 9
+        last = self.run(root, scorer, parts)
+        assert (last.reused, last.table.rows, last.notes) == (6, whole.table.rows, whole.notes)
+        assert not [name for name in os.listdir(parts) if name.startswith(".")]
+
+    def test_what_changed_is_scored_again(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        parts = tmp_path / "parts"
+        self.run(root, scorer, parts)
+        assert self.run(root, scorer, parts).reused == 6
+        texture = root / "alpha/swords/assets/ruby/textures/item/gem_2001.png"
+        texture.write_bytes(png(sprite(2999)))
+        changed = self.run(root, scorer, parts)
+        assert changed.reused == 5
+        (row,) = (r for r in changed.table if r.asset_id.endswith("gem_2001"))
+        assert row.style_s == scorer.score(sprite(2999), "item").style.similarity
+        assert self.run(root, Scorer(scorer.profile, alpha=0.3), parts).reused == 0
+        assert self.run(root, Scorer(scorer.profile, k=3), parts).reused == 0
+        assert self.run(root, scorer, parts, uses=("sprite",)).reused == 0
+        assert self.run(root, scorer, parts, copies=False).reused == 0
+        assert run_benchmark(find_entries(root, requests="ids"), {"": scorer}, parts=parts).reused == 0
+        assert self.run(root, scorer, parts).reused == 6, "each setting has parts of its own"
+
+    def test_another_game(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        for game in ("auto", "minecraft", "folder"):
+            entries = [e for e in find_entries(root, game=game) if (e.model, e.task) == ("beta", "swords")]  # type: ignore[arg-type]
+            done = run_benchmark(entries, {"": scorer}, parts=tmp_path / "parts")
+            assert done.reused == 0
+            assert {row.game for row in done.table} == {"minecraft" if game == "minecraft" else ""}
+
+    def test_a_changed_task_file(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        task, parts = tmp_path / "task.json", tmp_path / "parts"
+        entries = [replace(e, requests=task) for e in find_entries(root) if e.task == "gems"]
+        for words in ("a red gem", "a blue gem"):
+            task.write_text(json.dumps({"ruby:item/gem_2004": words}))
+            done = run_benchmark(entries, {"": scorer}, parts=parts)
+            assert done.reused == 0
+            assert done.table.rows[0].sem_factor == words
+
+    def test_another_profile(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        self.run(root, scorer, tmp_path / "parts")
+        fewer = ReferenceSet.from_textures([(f"i{i}", "item", sprite(i)) for i in range(25)], name="drawn")
+        other = Scorer(Profile.build(fewer, Conditional(), name="drawn"))
+        assert self.run(root, other, tmp_path / "parts").reused == 0
+
+    @pytest.mark.parametrize("damage", ["cut", "rubbish", "empty", "other rows", "another part", "no metadata"])
+    def test_damaged_parts(self, damage: str, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        parts = tmp_path / "parts"
+        whole = self.run(root, scorer, parts)
+        path, other = sorted(parts.glob("*.parquet"), key=lambda p: -p.stat().st_size)[:2]
+        if damage == "cut":
+            path.write_bytes(path.read_bytes()[:-100])
+        elif damage == "rubbish":
+            path.write_bytes(b"PAR1" + b"x" * 500)
+        elif damage == "empty":
+            path.write_bytes(b"")
+        elif damage == "another part":
+            path.write_bytes(other.read_bytes())
+        elif damage == "no metadata":
+            ResultTable.read(path).write(path)
+        else:
+            import pyarrow.parquet as pq
+
+            rows = tuple(replace(row, both_pass=True, style_s=0.9) for row in ResultTable.read(path))
+            meta = pq.read_schema(path).metadata
+            pq.write_table(ResultTable(rows).to_arrow().replace_schema_metadata(meta), path)
+        again = self.run(root, scorer, parts)
+        assert again.reused == 5
+        assert again.table.rows == whole.table.rows
+        assert self.run(root, scorer, parts).reused == 6, "and put right"
+
+    def test_a_part_keeps_everything(self, tmp_path: Path) -> None:
+        rows = (
+            Row("a", "minecraft", "item", "m", "p", "scored", "r", 0.1, 0.2, -0.1, 0.3, False, "x", 1 / 3, task="t"),
+            Row("b\u00e9", status="missing", nearest=("n",), top_style=(0.1 + 0.2,), use="flat"),
+        )
+        for part in (Part(rows, ("one", "zw\u00e9i")), Part((), ())):
+            write_part(tmp_path, "k" * 64, part)
+            assert read_part(tmp_path, "k" * 64) == part
+        assert read_part(tmp_path, "j" * 64) is None
+
+
+@pytest.mark.slow
+def test_killed_and_started_again(references: ReferenceSet, tmp_path: Path) -> None:
+    """SIGKILL in the middle of the command; the second start gives the rows of a run that was never killed."""
+    root = tmp_path / "submissions"
+    for i in range(40):
+        write_tree(root / f"model{i % 2}", {f"task{i}.jar": zip_bytes(mod(*range(3000 + 20 * i, 3020 + 20 * i)))})
+    Profile.build(references, PixelStats(), name="drawn").save(tmp_path / "drawn")
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "assetscore", "batch", "--submissions", str(root)]
+    options = ["--profile", str(tmp_path / "drawn"), "--format", "csv"]
+
+    def parts() -> list[Path]:
+        return list((out / "parts").glob("*.parquet"))
+
+    killed = subprocess.Popen(
+        [*command, *options, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while len(parts()) < 3 and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    finished = len(parts())
+    assert 3 <= finished < 40, "killed in the middle"
+    assert not (out / "results.parquet").exists()
+
+    again = subprocess.run([*command, *options, "--out", str(out)], capture_output=True, text=True, check=False)
+    assert again.returncode in (0, 1), again.stderr
+    assert f"{finished} of 40 submissions were scored before" in again.stderr
+    scorer = Scorer.load(tmp_path / "drawn")
+    whole = run_benchmark(find_entries(root), {"": scorer})
+    assert ResultTable.read(out / "results.parquet").rows == whole.table.rows
+    assert len(whole.table) == 800
+
+
+def test_summary_by_hand(root: Path, scorer: Scorer) -> None:
+    """Each game's lines are counted again from the rows, without the library's summary."""
+    done = run_benchmark(find_entries(root), {"": scorer})
+    for game, (own, *lines) in summarise_games(done.table, done.games).items():
+        assert own.n == 60
+        groups = list(dict.fromkeys(r.group for r in done.table if r.game == game))
+        assert [line.group for line in lines] == groups
+        for line in lines:
+            rows = [r for r in done.table if (r.game, r.group) == (game, line.group)]
+            decided = [r for r in rows if r.status not in UNDECIDED]
+            assert (line.n, line.undecided) == (len(rows), len(rows) - len(decided))
+            assert line.pass_both.value == np.mean([r.both_pass is True for r in decided])
