@@ -17,6 +17,16 @@ register(
 
 register(
     EncoderInfo(
+        name="lite",
+        factory="assetscore.encoders.lite:Lite",
+        summary="small text-conditioned encoder for sprites of 8 to 64 px, trained on free game art",
+        licence="code Apache-2.0, weights CC-BY-SA-4.0",
+        conditional=True,
+        size="ships with the package (15 MB)",
+    )
+)
+register(
+    EncoderInfo(
         name="tpips",
         factory="assetscore.encoders.tpips:make",
         summary="text-conditioned perceptual similarity, the paper's encoder; wants a GPU",
