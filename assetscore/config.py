@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_ENCODER", "DEFAULT_PROFILE", "Config"]
 
-DEFAULT_ENCODER = "pixelstats"
+DEFAULT_ENCODER = "lite"
 DEFAULT_PROFILE = "dungeon-crawl"
 TOP = 20
 """Similarities kept with every score, so that any k up to this follows without embedding again."""

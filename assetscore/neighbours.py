@@ -68,14 +68,15 @@ def knn_mean(queries: ArrayLike, references: ArrayLike, k: int, exclude: Exclude
 
     index = _index(references)
     rows = np.flatnonzero(finite)
-    # Queries that leave out equally many rows are searched together: each then needs exactly k_eff + that many.
-    for count in np.unique(counts[rows]):
-        same = rows[counts[rows] == count]
+    # Queries that leave out about equally many rows (1, 2-3, 4-7 ...) are searched together, for k_eff + the most of them.
+    sizes = np.frexp(counts[rows])[1]
+    for size in np.unique(sizes):
+        same = rows[sizes == size]
+        count = int(counts[same].max())
         for start in range(0, len(same), _BLOCK):
             block = same[start : start + _BLOCK]
-            left_out = [excluded[row] for row in block] if excluded is not None and count else None
-            found = _search(index, queries[block], references, k_eff, int(count), left_out)
-            ids[block], similarities[block] = found
+            left_out = _padded([excluded[row] for row in block], count) if excluded is not None and count else None
+            ids[block], similarities[block] = _search(index, queries[block], references, k_eff, count, left_out)
     S[finite] = similarities[finite].mean(axis=1)
     return Neighbours(S, ids, similarities)
 
@@ -170,6 +171,14 @@ def _excluded(exclude: Exclude, q: int, n: int) -> list[NDArray[np.int64]] | Non
     return result
 
 
+def _padded(left_out: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.int64]:
+    """(q, count) with -1 where a query leaves out fewer."""
+    padded = np.full((len(left_out), count), -1, np.int64)
+    for row, own in zip(padded, left_out, strict=True):
+        row[: len(own)] = own
+    return padded
+
+
 def _k_eff(k: int, n: int, excluded: NDArray[Any]) -> int:
     left = n - int(excluded.max(initial=0))
     if left < 1:
@@ -191,7 +200,7 @@ def _search(
     references: NDArray[np.float32],
     k: int,
     count: int,
-    left_out: list[NDArray[np.int64]] | None,
+    left_out: NDArray[np.int64] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     n = len(references)
     # One candidate more than needed, so that a tie at the edge in float32 is settled by the float64 values.
@@ -204,8 +213,7 @@ def _search(
         gathered = references[found[part]].astype(np.float64)
         values[part] = np.matmul(gathered, queries[part].astype(np.float64)[..., None])[..., 0]
     if left_out is not None:
-        banned = np.stack(left_out)
-        for column in range(banned.shape[1]):
-            values[found == banned[:, column, None]] = -np.inf
+        for column in left_out.T:
+            values[found == column[:, None]] = -np.inf
     order = np.lexsort((found, -values), axis=1)[:, :k]
     return np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1)

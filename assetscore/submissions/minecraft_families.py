@@ -22,14 +22,18 @@ _VARIANT = re.compile(rf"_(?:{'|'.join(_VARIANTS)}|(?:tube|brain|bubble|fire|hor
 def family_of(texture_id: str) -> str:
     """The family of a texture by its id: the name without the words that tell variants apart, in its folder.
 
-    A name of nothing but such words ("stone", "oak") keeps its last one.
+    A name of nothing but such words stays whole ("stone"), or is the one family of its folder ("bed/red").
 
     >>> family_of("minecraft:block/light_blue_wool"), family_of("minecraft:block/red_wool")
     ('block/wool', 'block/wool')
     >>> family_of("item/diamond_sword"), family_of("item/clock_07"), family_of("block/fire_1"), family_of("block/stone")
     ('item/sword', 'item/clock', 'block/fire', 'block/stone')
+    >>> family_of("minecraft:entity/bed/light_blue"), family_of("minecraft:entity/bed/red")
+    ('entity/bed', 'entity/bed')
     """
     path = texture_id.partition(":")[2] or texture_id
     folder, _, name = path.rpartition("/")
     bare = _VARIANT.sub("", f"_{name}_").strip("_")
-    return f"{folder}/{bare or name.rpartition('_')[2]}"
+    if not bare:
+        return folder if "/" in folder else f"{folder}/{name}"
+    return f"{folder}/{bare}"
