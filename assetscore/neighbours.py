@@ -68,7 +68,7 @@ def knn_mean(queries: ArrayLike, references: ArrayLike, k: int, exclude: Exclude
 
     index = _index(references)
     rows = np.flatnonzero(finite)
-    # Queries that leave out about equally many rows (1, 2-3, 4-7 ...) are searched together, for k_eff + the most of them.
+    # Queries that leave out about equally many rows (1, 2-3, 4-7 ...) are searched together.
     sizes = np.frexp(counts[rows])[1]
     for size in np.unique(sizes):
         same = rows[sizes == size]
