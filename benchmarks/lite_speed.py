@@ -51,7 +51,7 @@ def main() -> None:
         print(f"  of it the encoder alone: {len(textures) / seconds:.0f} a second")
         single = [timed(lambda asset=asset: scorer.score(*asset)) for asset in assets[:200]]
         print(f"one warm score: p50 {1000 * np.median(single):.1f} ms, p95 {1000 * np.quantile(single, 0.95):.1f} ms")
-    features = np.resize(encoder.features(textures[:1000]), (2000, 416))
+    features = np.resize(encoder.features(textures[:1000]), (2000, 491))
     new = timed(lambda: calibrated(encoder.condition(features, ["axe"])["axe"]))
     print(f"a new factor over 2000 cached features, embedded and calibrated: {1000 * new:.0f} ms")
     print(f"batch noise: {noise(encoder, textures[:300], options.dtype):.1e}, stated {encoder.batch_noise:.0e}")

@@ -182,15 +182,16 @@ def test_condition_weighs_the_heads_and_nothing_else(lite: Lite) -> None:
         assert vectors.dtype == np.float32
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(6), abs=1e-5)
     changed = features.copy()
-    changed[:, 160:] = np.roll(changed[:, 160:], 1, axis=0)  # the objects of other pictures
+    changed[:, 160:416] = np.roll(changed[:, 160:416], 1, axis=0)  # the objects of other pictures
     after = lite.condition(changed, [STYLE, OBJECT])
     assert (after[STYLE] == before[STYLE]).all()
     assert np.abs(after[OBJECT] - before[OBJECT]).max() > 0.01
-    # The weights, spelled out: style + 1/4 damage, object + text.
+    # The weights, spelled out.
     similarity = before[STYLE] @ before[STYLE].T
-    style, damage, thing, text = (features[:, a:b] for a, b in ((0, 128), (128, 160), (160, 288), (288, 416)))
-    w, v = conditioning.DAMAGE_WEIGHT, conditioning.TEXT_WEIGHT
-    assert similarity == pytest.approx((style @ style.T + w * damage @ damage.T) / (1 + w), abs=1e-5)
+    style, damage, thing, text, counted = np.split(features, [128, 160, 288, 416], axis=1)
+    w, u, v = conditioning.DAMAGE_WEIGHT, conditioning.STATISTICS_WEIGHT, conditioning.TEXT_WEIGHT
+    expected = (style @ style.T + w * damage @ damage.T + u * counted @ counted.T) / (1 + w + u)
+    assert similarity == pytest.approx(expected, abs=1e-5)
     similarity = before[OBJECT] @ before[OBJECT].T
     assert similarity == pytest.approx((thing @ thing.T + v * text @ text.T) / (1 + v), abs=1e-5)
 
@@ -202,9 +203,9 @@ def test_factors_and_features_are_checked(lite: Lite) -> None:
             lite.condition(features, [bad])
     with pytest.raises(FactorError):
         lite.text_vector("\u2603")
-    with pytest.raises(ValueError, match="416"):
+    with pytest.raises(ValueError, match="491"):
         lite.condition(features[:, :100], [STYLE])
-    assert np.isnan(lite.condition(np.full((1, 416), np.nan, np.float32), [STYLE])[STYLE]).all()
+    assert np.isnan(lite.condition(np.full((1, 491), np.nan, np.float32), [STYLE])[STYLE]).all()
 
 
 # The encoder
@@ -244,12 +245,12 @@ def test_only_what_is_seen_counts(lite: Lite) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_size_has_finite_features(lite: Lite, shape: tuple[int, int]) -> None:
     features = lite.features([sprite(9, *shape)])
-    assert features.shape == (1, 416)
+    assert features.shape == (1, 491)
     assert np.isfinite(features).all()
 
 
 def test_no_pictures_no_rows(lite: Lite) -> None:
-    assert lite.features([]).shape == (0, 416)
+    assert lite.features([]).shape == (0, 491)
     assert lite.embed([], [STYLE])[STYLE].shape[0] == 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .text import TextTable
 
-__all__ = ["Senses", "condition", "senses"]
+__all__ = ["Parts", "Senses", "condition", "senses"]
 
 _STYLE = (
     "art style", "drawing style", "visual style", "artistic style", "rendering style", "pixel art style", "game style",
@@ -25,12 +26,24 @@ _OBJECT = (
 SHARPNESS = 12.0
 DAMAGE_WEIGHT = 0.25
 """Of the damage vector beside the style vector."""
+STATISTICS_WEIGHT = 1.0
+"""Of the pixel statistics beside the style vector."""
 TEXT_WEIGHT = 1.0
 """Of the text vector beside the object vector."""
 WORD_WEIGHT = 8.0
 """Of the agreement with a named thing, a cosine that is seldom above 0.5."""
 NEAR = 0.45
 """A text less like every anchor than this is no question about images but the name of a thing."""
+
+
+class Parts(NamedTuple):
+    """(n, ...) unit rows of each part of the features."""
+
+    style: NDArray[np.float32]
+    damage: NDArray[np.float32]
+    object: NDArray[np.float32]
+    text: NDArray[np.float32]
+    statistics: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -62,21 +75,26 @@ def senses(factor: str, table: TextTable) -> Senses:
 
 
 def condition(
-    parts: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]],
+    parts: Parts,
     asked: Senses,
     word: NDArray[np.float32] | None,
 ) -> NDArray[np.float32]:
     """The heads' vectors, weighted by what a factor asks for: (n, d) float32 unit rows.
 
     Args:
-        parts: style, damage, object and text vectors, (n, ...) unit rows each.
+        parts: what the image pass gave.
         asked: the senses of the factor.
         word: the named thing in the joint space, a unit vector, or None.
     """
-    style, damage, thing, text = parts
+    style, damage, thing, text, counted = parts
     columns: list[NDArray[np.float32]] = []
     if asked.style > 0:
-        columns += [np.sqrt(asked.style / (1 + DAMAGE_WEIGHT)) * x for x in (style, np.sqrt(DAMAGE_WEIGHT) * damage)]
+        scale = np.sqrt(asked.style / (1 + DAMAGE_WEIGHT + STATISTICS_WEIGHT))
+        columns += [
+            scale * style,
+            scale * np.sqrt(DAMAGE_WEIGHT) * damage,
+            scale * np.sqrt(STATISTICS_WEIGHT) * counted,
+        ]
     if asked.style < 1:
         scale = np.sqrt((1 - asked.style) / (1 + TEXT_WEIGHT))
         columns += [scale * thing, scale * np.sqrt(TEXT_WEIGHT) * text]

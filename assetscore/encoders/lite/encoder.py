@@ -14,7 +14,7 @@ from ...errors import EncoderUnavailableError, FactorError, WeightsError
 from ...images import Asset, Texture
 from ..base import TwoStageEncoder, as_textures, check_factors
 from . import pixels
-from .conditioning import Senses, condition, senses
+from .conditioning import Parts, Senses, condition, senses
 from .text import TextTable
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_WEIGHTS", "Lite"]
 
 DEFAULT_WEIGHTS = Path(__file__).parent / "weights" / "lite.safetensors"
-_WIDTHS = (128, 32, 128, 128)
-"""Columns of the features: style, damage, object, text."""
+_WIDTHS = (128, 32, 128, 128, pixels.STATISTICS)
+"""Columns of the features: style, damage, object, text, pixel statistics."""
 _PREPROCESSING = "native64"
 
 
@@ -33,8 +33,8 @@ class Lite(TwoStageEncoder):
 
     A convolutional trunk sees a 64 x 64 canvas (integer nearest enlargement, or reduction by area), and beside it
     statistics of the native pixels. Four heads give a style, a damage, an object and a text vector: the features. A
-    factor text decides which of them count: "art style" the first two, "object class" the last two, a thing's name
-    ("ruby sword") the last two and how well the image agrees with the name.
+    factor text decides which count: "art style" the first two and the statistics themselves, "object class" the
+    last two, a thing's name ("ruby sword") the last two and how well the image agrees with the name.
 
     Args:
         weights: a file that `lite.export` wrote; default: the one in the package.
@@ -74,7 +74,7 @@ class Lite(TwoStageEncoder):
         self.fingerprint = f"lite:{digest}:{_PREPROCESSING}:{dtype}"
 
     def features(self, images: Sequence[Asset | Texture]) -> NDArray[np.float32]:
-        """The image pass: n images to (n, 416) float32, unit rows of the four heads side by side."""
+        """The image pass: n images to (n, 491) float32: unit rows of the four heads and of the pixel statistics."""
         import torch
 
         textures = as_textures(images)
@@ -82,14 +82,16 @@ class Lite(TwoStageEncoder):
         for start in range(0, len(textures), self.batch_size):
             slot, size = pixels.slots([texture.native for texture in textures[start : start + self.batch_size]])
             canvas = torch.from_numpy(pixels.canvases(slot, size)).to(self.device)
-            stats = torch.from_numpy(pixels.statistics(slot, size)).to(self.device)
+            counted = pixels.statistics(slot, size)
+            stats = torch.from_numpy(counted).to(self.device)
             with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self.dtype == "bfloat16"):
                 found = self._net(canvas, stats).features()
-            out[start : start + len(slot)] = found.float().cpu().numpy()
+            counted /= np.maximum(np.linalg.norm(counted, axis=1, keepdims=True), 1e-9)
+            out[start : start + len(slot)] = np.concatenate([found.float().cpu().numpy(), counted], axis=1)
         return out
 
     def condition(self, features: NDArray[np.float32], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Features to unit rows under each factor: 160 columns for style, 256 for the object, one more for a name."""
+        """Features to unit rows under each factor: 235 columns for style, 256 for the object, one more for a name."""
         if features.ndim != 2 or features.shape[1] != sum(_WIDTHS):
             raise ValueError(f"features must be (n, {sum(_WIDTHS)}), got {features.shape}")
         parts = self._parts(features)
@@ -121,14 +123,11 @@ class Lite(TwoStageEncoder):
 
     def image_text_vectors(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """The images of `features` in the space that images and texts share: (n, 128) float32 unit rows."""
-        return self._parts(features)[3]
+        return self._parts(features).text
 
     @staticmethod
-    def _parts(
-        features: NDArray[np.float32],
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        style, damage, thing, text = np.split(features, np.cumsum(_WIDTHS)[:-1], axis=1)
-        return style, damage, thing, text
+    def _parts(features: NDArray[np.float32]) -> Parts:
+        return Parts(*np.split(features, np.cumsum(_WIDTHS)[:-1], axis=1))
 
 
 def _read(path: Path) -> tuple[dict[str, NDArray[Any]], str]:
