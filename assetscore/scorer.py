@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path, PurePath
@@ -66,6 +66,8 @@ class _Pending:
     score: Score
     frames: tuple[Texture, ...] = ()
     request: str | None = None
+    judged: dict[str, FactorScore] = field(default_factory=dict)
+    """Its checks, "style" and "semantic", once they are made."""
 
 
 class Scorer:
@@ -286,20 +288,25 @@ class Scorer:
         for pending, rows, top, similarity, p in zip(pendings, parts, tops, similarities, p_values, strict=True):
             if not isfinite(similarity):
                 continue
-            judged = replace(
-                getattr(pending.score, check),
+            pending.judged[check] = FactorScore(
                 factor=factor,
                 similarity=similarity,
                 threshold=tau,
                 p_value=float(p),
+                passed=judge("scored", similarity, tau),
+                k=k,
+                alpha=config.alpha,
+                n=calibration.n,
+                rule=config.rule,
                 neighbours=_nearest(found.ids[rows], found.similarities[rows], ids, k),
                 top=tuple(top.tolist()),
             )
-            pending.score = replace(pending.score, **{check: judged})
 
     def _conclude(self, pending: _Pending, problem: str | None) -> None:
         score, profile = pending.score, self.profile
-        checks = [check for check in (score.style, score.semantic) if check is not None]
+        checks = [pending.judged.get("style", score.style)]
+        if score.semantic is not None:
+            checks.append(pending.judged.get("semantic", score.semantic))
         status: Status = "scored"
         reason = ""
         if problem is not None or any(check.similarity is None for check in checks):
@@ -310,7 +317,8 @@ class Scorer:
         elif any(check.threshold is None for check in checks):
             status = "uncalibrated"
             reason = too_few(checks[0].n, score.category, self.config.alpha)
-        verdicts = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
+        if status != "scored":
+            checks = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
         noise = profile.batch_noise
         pending.score = replace(
             score,
@@ -318,12 +326,12 @@ class Scorer:
             reason=reason
             or "; ".join(
                 explain(v.factor, v.margin, v.p_value, v.n)
-                for v in verdicts
+                for v in checks
                 if v.margin is not None and v.p_value is not None
             ),
-            style=verdicts[0],
-            semantic=verdicts[1] if len(verdicts) > 1 else None,
-            borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in verdicts),
+            style=checks[0],
+            semantic=checks[1] if len(checks) > 1 else None,
+            borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in checks),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +35,12 @@ WORD_WEIGHT = 8.0
 """Of the agreement with a named thing, a cosine that is seldom above 0.5."""
 NEAR = 0.45
 """A text less like every anchor than this is no question about images but the name of a thing."""
+
+
+def fingerprint() -> str:
+    """8 hexadecimal digits that change with anything here that changes a vector."""
+    constants = (SHARPNESS, DAMAGE_WEIGHT, STATISTICS_WEIGHT, TEXT_WEIGHT, WORD_WEIGHT, NEAR, _STYLE, _OBJECT)
+    return hashlib.sha256(repr(constants).encode()).hexdigest()[:8]
 
 
 class Parts(NamedTuple):

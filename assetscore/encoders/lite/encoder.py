@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...errors import EncoderUnavailableError, FactorError, WeightsError
 from ...images import Asset, Texture
 from ..base import TwoStageEncoder, as_textures, check_factors
-from . import pixels
+from . import conditioning, pixels
 from .conditioning import Parts, Senses, condition, senses
 from .text import TextTable
 
@@ -71,7 +71,7 @@ class Lite(TwoStageEncoder):
             self.batch_noise = 2e-2
         tensors, digest = _read(path)
         self._table, self._words, self._net = _assemble(tensors, path, device)
-        self.fingerprint = f"lite:{digest}:{_PREPROCESSING}:{dtype}"
+        self.fingerprint = f"lite:{digest}:{conditioning.fingerprint()}:{_PREPROCESSING}:{dtype}"
 
     def features(self, images: Sequence[Asset | Texture]) -> NDArray[np.float32]:
         """The image pass: n images to (n, 491) float32: unit rows of the four heads and of the pixel statistics."""
