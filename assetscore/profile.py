@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .calibrated import Calibration, calibrate
-from .calibration import Rule, leave_one_out_k
+from .calibration import Rule
 from .config import DEFAULT_ENCODER, TOP, Config
-from .embedding import checked, condition, embed_references
+from .embedding import condition, embed_references
 from .encoders.base import Encoder, TwoStageEncoder, get_encoder
 from .errors import EmbeddingError, ProfileMismatchError, ReferenceSetError, UnknownCategoryError, UsageError
 from .factors import OBJECT, STYLE, check_factors
@@ -33,8 +33,6 @@ __all__ = ["Profile"]
 log = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
-FEATURES, VECTORS, LEAVE_ONE_OUT = "features", "vectors", "leave one out"
-"""Kinds of saved tensors."""
 _MEMORY = 32
 """Requests whose vectors are kept in memory: each is a category's references under one factor."""
 
@@ -314,43 +312,6 @@ class Profile:
         """Rows whose inner product is the similarity under the encoder's metric."""
         return lpips_rows(vectors, query=query) if self.metric == "lpips" else vectors
 
-    def restore(self, tensors: dict[tuple[str, ...], NDArray[Any]]) -> None:
-        """Take over saved tensors, by (kind, category[, factor]) with the kinds of `saved`.
-
-        Raises:
-            ValueError: one is missing, or of another shape, type or content than this profile can have.
-            EmbeddingError: vectors are not of unit length.
-        """
-        for category, references in self.by_category.items():
-            n = len(references)
-            two_stage = (FEATURES, category) in tensors
-            if two_stage:
-                self._features[category] = _tensor(tensors, (FEATURES, category), np.float32, n)
-            for factor in self.factors:
-                if not two_stage:
-                    vectors = _tensor(tensors, (VECTORS, category, factor), np.float32, n)
-                    self._vectors[category, factor] = checked(self.encoder_name, self.metric, vectors, n)
-                groups = self.groups(category)
-                top = _tensor(tensors, (LEAVE_ONE_OUT, category, factor), np.float64, n)
-                most = leave_one_out_k(TOP, groups)
-                if not min(self.config.k, most) <= top.shape[1] <= most or (np.diff(top, axis=1) > 1e-9).any():
-                    raise ValueError(f"the leave-one-out similarities of {category!r} under {factor!r} are no ranking")
-                if self.metric == "cosine" and np.abs(top).max(initial=0) > 1.001:
-                    raise ValueError(f"the leave-one-out similarities of {category!r} under {factor!r} are no cosines")
-                self._calibrations[category, factor] = Calibration(category, factor, top, groups)
-
-    def saved(self) -> dict[tuple[str, ...], NDArray[Any]]:
-        """What `restore` takes: features, or vectors where there are none, and leave-one-out similarities."""
-        tensors: dict[tuple[str, ...], NDArray[Any]] = {}
-        for category in self.categories:
-            if category in self._features:
-                tensors[FEATURES, category] = self._features[category]
-            for factor in self.factors:
-                if category not in self._features:
-                    tensors[VECTORS, category, factor] = self.vectors(category, factor)
-                tensors[LEAVE_ONE_OUT, category, factor] = self.calibration(category, factor).top
-        return tensors
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write one folder; see `store.save`."""
         from .store import save
@@ -392,13 +353,6 @@ class Profile:
                 f"under {factor!r}"
             )
         return vectors
-
-
-def _tensor(tensors: dict[tuple[str, ...], NDArray[Any]], key: tuple[str, ...], dtype: Any, rows: int) -> NDArray[Any]:
-    tensor = tensors[key]
-    if tensor.dtype != dtype or tensor.ndim != 2 or len(tensor) != rows or not np.isfinite(tensor).all():
-        raise ValueError(f"{' of '.join(key)}: expected {rows} finite rows of {np.dtype(dtype)}, got {tensor.shape}")
-    return tensor
 
 
 def _describe(encoder: Encoder) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from .folders import find_profile
 from .images import Texture
 from .profile import Profile
 from .references import Reference, ReferenceSet
+from .tensors import restore, tensors_of
 
 __all__ = ["load", "save", "thresholds"]
 
@@ -134,7 +135,7 @@ def _described(profile: Profile, places: Sequence[atlas.Place]) -> dict[str, Any
 def _tensors(profile: Profile) -> bytes:
     from safetensors.numpy import save as save_tensors
 
-    return save_tensors({"\n".join(key): np.ascontiguousarray(tensor) for key, tensor in profile.saved().items()})
+    return save_tensors({"\n".join(key): np.ascontiguousarray(tensor) for key, tensor in tensors_of(profile).items()})
 
 
 def thresholds(profile: Profile) -> list[dict[str, Any]]:
@@ -191,7 +192,7 @@ def _assemble(folder: Path, described: dict[str, Any], files: dict[str, bytes]) 
     if profile.fingerprint != described["fingerprint"]:
         raise ProfileCorruptError(f"{folder}: encoder, references or config differ from the profile's fingerprint")
     try:
-        profile.restore(_load_tensors(files["vectors.safetensors"]))
+        restore(profile, _load_tensors(files["vectors.safetensors"]))
     except SafetensorError as error:
         raise ProfileCorruptError(f"{folder / 'vectors.safetensors'}: {error}") from error
     return profile
