@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from assetscore.encoders.lite.damage import DAMAGE
 from machine import machine
 
 import assetscore
+from assetscore.encoders.lite.damage import DAMAGE
 from assetscore.images import load
 from assetscore.report import render
 from assetscore.scorer import Item
