@@ -168,16 +168,7 @@ class ResultTable:
         config = profile.config.with_(alpha=alpha, k=k, rule=rule)
         rows = []
         for row in self.rows:
-            if row.encoder and row.encoder != profile.encoder_fingerprint:
-                raise ProfileMismatchError(
-                    f"row {row.asset_id!r} was scored with encoder {row.encoder}, "
-                    f"profile {profile.name!r} holds {profile.encoder_fingerprint}"
-                )
-            if row.profile_fingerprint and row.profile_fingerprint != profile.fingerprint:
-                raise ProfileMismatchError(
-                    f"row {row.asset_id!r} was scored with profile {row.profile!r} ({row.profile_fingerprint[:12]}), "
-                    f"got {profile.name!r} ({profile.fingerprint[:12]})"
-                )
+            check_row(row, profile)
             rows.append(rejudged(row, profile, config) if row.top_style else row)
         return replace(self, rows=tuple(rows), profile=profile)
 
@@ -230,6 +221,21 @@ class ResultTable:
         except (OSError, ValueError, RecursionError, csv.Error) as error:  # pyarrow's own are ValueErrors and OSErrors
             raise ManifestError(f"{path}: no results table: {error}") from error
         return cls(tuple(_read_row(record, line, path) for line, record in enumerate(records, 2)), profile)
+
+
+def check_row(row: Row, profile: Any) -> None:
+    """Raise a ProfileMismatchError where the row was scored with another encoder or profile than this one."""
+    if row.encoder and row.encoder != profile.encoder_fingerprint:
+        raise ProfileMismatchError(
+            f"row {row.asset_id!r} was scored with encoder {row.encoder}, "
+            f"profile {profile.name!r} holds {profile.encoder_fingerprint}"
+        )
+    fingerprint = getattr(profile, "fingerprint", "")  # saved calibrations have none
+    if row.profile_fingerprint and fingerprint and row.profile_fingerprint != fingerprint:
+        raise ProfileMismatchError(
+            f"row {row.asset_id!r} was scored with profile {row.profile!r} ({row.profile_fingerprint[:12]}), "
+            f"got {profile.name!r} ({fingerprint[:12]})"
+        )
 
 
 def _records(path: Path) -> list[dict[str, Any]]:

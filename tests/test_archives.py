@@ -262,3 +262,15 @@ def test_trees_list_files_alone_and_in_order(tmp_path):
         for tree in (packed, folder):
             with pytest.raises(ImageError):
                 tree.read("c.txt")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_unpack_without_a_bound_are_not_read(tmp_path, method):
+    path = tmp_path / "mod.jar"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("assets/m/textures/item/a.png", b"\0" * 2**20)
+        archive.writestr(
+            "assets/m/models/item/a.json", '{"parent": "item/generated", "textures": {"layer0": "m:item/a"}}'
+        )
+    with open_tree(path) as tree, pytest.raises(UnreadableImageError, match="packed by a method"):
+        tree.read("assets/m/textures/item/a.png")

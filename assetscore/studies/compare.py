@@ -271,6 +271,10 @@ def _one_encoder(rows: Sequence[Row]) -> None:
     used = dict.fromkeys(row.encoder for row in rows if row.encoder)
     if len(used) > 1:
         raise UsageError(f"scores of different encoders cannot be compared: {', '.join(used)}")
+    profiles = {row.profile_fingerprint: f"{row.profile} ({row.profile_fingerprint[:12]})" for row in rows}
+    profiles.pop("", None)
+    if len(profiles) > 1:
+        raise UsageError(f"scores against different profiles cannot be compared: {', '.join(profiles.values())}")
 
 
 def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:

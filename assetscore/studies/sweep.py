@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ..config import TOP
-from ..errors import ProfileMismatchError, UsageError
+from ..errors import UsageError
 from ..results import FAILING
 from ..summary import leave_one_out_row
-from ..table import Row
+from ..table import Row, check_row
 from .agreement import rows_by_id
 from .majority import VerdictAgreement, majority_labels, verdict_agreement
 from .paired import rank_agreement
@@ -151,7 +151,7 @@ def sweep(
 
     Raises:
         UsageError: an alpha or k that cannot be used, or a row that kept fewer similarities than a k needs.
-        ProfileMismatchError: a row was scored with another encoder than the profile's.
+        ProfileMismatchError: a row was scored with another encoder or profile.
         ManifestError: a vote names an asset that is not among the rows.
     """
     base = profile.config.with_(alpha=alpha, k=k)
@@ -242,11 +242,7 @@ def _checks(profile: Profile | SavedCalibrations, rows: Sequence[Row]) -> dict[s
         tops["semantic"] = [row.top_sem for row in rows]
         factors["semantic"] = [row.sem_factor for row in rows]
     for row in rows:
-        if row.encoder and row.encoder != profile.encoder_fingerprint:
-            raise ProfileMismatchError(
-                f"row {row.asset_id!r} was scored with encoder {row.encoder}, "
-                f"profile {profile.name!r} holds {profile.encoder_fingerprint}"
-            )
+        check_row(row, profile)
     checks = {}
     for name, kept in tops.items():
         top = np.full((len(rows), TOP), np.nan)

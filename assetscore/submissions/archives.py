@@ -103,6 +103,9 @@ class ZipTree(Tree):
             raise MissingImageError(f"{self.label}: has no file {name}")
         if info.flag_bits & 1:
             raise UnreadableImageError(f"{self.label}: {name} is encrypted")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # zipfile unpacks the others without a bound; no game reads them.
+            raise UnreadableImageError(f"{self.label}: {name} is packed by a method (bzip2, LZMA ...) that is not read")
         if info.file_size > self.limits.entry_bytes:
             raise UnreadableImageError(
                 f"{self.label}: {name} declares {info.file_size} bytes, at most {self.limits.entry_bytes} are read"

@@ -100,6 +100,9 @@ class CopyIndex:
         known = self._by_hash.get(frame.native_hash)
         if known is not None:
             return Copy(known, "equal")
+        height, width = frame.native.shape[:2]
+        if (height, width) not in self._shapes and (width, height) not in self._shapes:
+            return None  # no reference has this size, turned or not
         colours = np.unique(_packed(frame.native))
         if colours.size - (0 in colours) < MIN_COLOURS:
             return None

@@ -8,9 +8,11 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import stats
 
 from assetscore.calibrated import Calibration
@@ -260,3 +262,30 @@ def test_wrong_use_is_named(study):
         sweep(profile, [replace(row, encoder="other:1")])
     with pytest.raises(ManifestError, match="line 9"):
         sweep(profile, table, Votes((Vote("nobody", "r", "style", "yes", 9),)))
+
+
+def test_rows_of_another_profile_are_refused(tmp_path: Path) -> None:
+    """Equal encoder and categories, other references: sweep, the rating study and compare all say so."""
+    from assetscore import Profile, ReferenceSet, ResultTable, Scorer
+    from assetscore.encoders.pixelstats import PixelStats
+    from assetscore.studies.compare import compare_builds
+    from assetscore.studies.rating.make import make_study
+
+    from ..conftest import sprite
+
+    profiles = [
+        Profile.build(
+            ReferenceSet.from_textures([(str(i), "item", sprite(i + start)) for i in range(12)]), PixelStats()
+        )
+        for start in (0, 50)
+    ]
+    path = tmp_path / "a.png"
+    Image.fromarray(sprite(900)).save(path)
+    tables = [ResultTable.from_scores(Scorer(p).score_many([(path, "item")])) for p in profiles]
+    with pytest.raises(ProfileMismatchError):
+        sweep(profiles[1], tables[0].rows)
+    with pytest.raises(ProfileMismatchError):
+        make_study(tables[0].rows, profiles[1], tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+    with pytest.raises(UsageError, match="different profiles"):
+        compare_builds(*tables)

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ImageError, UsageError
 from ...factors import OBJECT
 from ...images import load
-from ...table import Row
+from ...table import Row, check_row
 from ..pictures import picture_of
 from .study import PANEL_SIZE
 
@@ -49,6 +49,9 @@ def make_study(
         raise UsageError(f"{root}: a study needs a new or an empty folder")
     rng = np.random.default_rng(seed)
     listed = [row for row in rows if row.path and row.status == "scored"]
+    for row in listed:
+        check_row(row, profile)
+        profile.check_category(row.category)
     if len({row.asset_id for row in listed}) < len(listed):
         raise UsageError("asset ids are not unique in these results; votes could not tell the assets apart")
     groups: dict[str, list[Row]] = {}
