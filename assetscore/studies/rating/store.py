@@ -10,6 +10,7 @@ import hmac
 import os
 import secrets
 import sqlite3
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -83,17 +84,26 @@ class Store:
         self.path = Path(path)
         if not create and not self.path.is_file():
             raise ManifestError(f"{self.path}: nobody has rated here yet, there is no such file")
-        try:
-            with self._open() as connection:
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version == 0:
-                    self._create(connection)
-                elif version != SCHEMA:
-                    raise ManifestError(f"{self.path}: answers of schema {version}; this version reads {SCHEMA}")
-                row = connection.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise ManifestError(f"{self.path}: this is no file of answers: {error}") from error
-        self.secret: str = row[0]
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                self.secret: str = self._prepare()
+                return
+            except sqlite3.DatabaseError as error:
+                # SQLite does not wait for its turn to change the journal mode, whatever the time-out.
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise ManifestError(f"{self.path}: this is no file of answers: {error}") from error
+                time.sleep(0.02)
+
+    def _prepare(self) -> str:
+        """Make the tables where there are none; the file's secret."""
+        with self._open() as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                self._create(connection)
+            elif version != SCHEMA:
+                raise ManifestError(f"{self.path}: answers of schema {version}; this version reads {SCHEMA}")
+            return str(connection.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()[0])
 
     @staticmethod
     def _create(connection: sqlite3.Connection) -> None:
