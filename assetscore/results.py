@@ -14,6 +14,8 @@ Status: TypeAlias = Literal[
 ]
 FAILING: tuple[Status, ...] = ("not_custom", "missing", "unreadable", "failed")
 """Statuses that fail every check."""
+NOT_OWN: tuple[Status, ...] = ("not_custom", "missing", "unreadable")
+"""Statuses without own readable artwork: what is not counted as custom."""
 UNDECIDED: tuple[Status, ...] = ("empty", "uncalibrated", "no_references")
 """Statuses without a verdict: they stay out of the rates."""
 
@@ -123,7 +125,7 @@ class Score:
     @property
     def custom(self) -> bool:
         """Own readable artwork: not a reference's, and a file that could be read."""
-        return self.status not in ("not_custom", "missing", "unreadable")
+        return self.status not in NOT_OWN
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, nested."""

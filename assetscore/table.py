@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from .errors import ManifestError, ProfileMismatchError, UsageError
-from .results import Score, Status
+from .results import NOT_OWN, Score, Status
 
 if TYPE_CHECKING:
     from .calibration import Rule
@@ -103,7 +103,7 @@ class Row:
     @property
     def custom(self) -> bool:
         """Own readable artwork."""
-        return self.status not in ("not_custom", "missing", "unreadable")
+        return self.status not in NOT_OWN
 
 
 COLUMNS = tuple(field_.name for field_ in fields(Row))
