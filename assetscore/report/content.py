@@ -92,8 +92,9 @@ def ablation_lines(found: Ablation) -> dict[str, Any]:
     for name in checks:
         each = found.differences.get(name)
         estimate = None if each is None else each.result.difference
-        known = estimate is not None and isfinite(estimate.low)
-        interval = f"{_signed(estimate.low)} to {_signed(estimate.high)}" if estimate is not None and known else ""
+        interval = "" if estimate is None else estimate.reason
+        if estimate is not None and isfinite(estimate.low):
+            interval = f"{_signed(estimate.low)} to {_signed(estimate.high)}"
         changes.append({"text": _signed(None if estimate is None else estimate.value), "interval": interval})
     tasks = max((len(each.tasks) for each in found.differences.values() if each is not None), default=0)
     return {"columns": [words[name] for name in checks], "lines": lines, "changes": changes, "tasks": tasks}

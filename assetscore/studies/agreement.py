@@ -154,8 +154,14 @@ def compare_encoders(
         votes.check_assets(table)
     labels = majority(votes.matrix(name)).labels
     scores = np.array([[_number(getattr(table[asset], column)) for asset in votes.assets] for table in tables])
-    use = ~np.isnan(labels) & np.isfinite(scores).all(axis=0)
-    return compare_auroc(scores[0, use], scores[1, use], labels[use], level, resamples, seed)
+    decided = ~np.isnan(labels)
+    use = decided & np.isfinite(scores).all(axis=0)
+    pair = compare_auroc(scores[0, use], scores[1, use], labels[use], level, resamples, seed)
+    if use.any() or not decided.any():
+        return pair
+    reason = f"none of the {int(decided.sum())} assets with a majority has a score under both"
+    parts = ("first", "second", "difference", "bootstrap")
+    return replace(pair, **{part: replace(getattr(pair, part), reason=reason) for part in parts})
 
 
 def rows_by_id(rows: Iterable[Row], needed: Collection[str] | None = None) -> dict[str, Row]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
 from ..errors import UsageError
-from .intervals import Estimate, check_level, percentile_interval, resample_counts
+from .intervals import Estimate, bootstrap, check_level, check_settings
 
 __all__ = ["PairedAuroc", "auroc", "auroc_bootstrap", "auroc_delong", "compare_auroc"]
 
@@ -114,21 +114,26 @@ def auroc_bootstrap(
         clusters: n labels; assets of one cluster are resampled together.
 
     Returns:
-        The estimate; resamples that drew one class only are left out and counted in `skipped`.
+        The estimate; resamples that drew one class only are left out and counted in `skipped`. Perfectly separated or
+        wholly tied scores have no such interval: every resample has the same area.
     """
     values, positive = _check(scores, labels)
-    check_level(level)
+    check_settings(level, resamples, seed)
     n, method = len(values), "bootstrap over assets" if clusters is None else "bootstrap over clusters"
     reason = _missing_class(positive)
     if reason:
         return Estimate(math.nan, level=level, method=method, n=n, reason=reason)
-    draws = [_weighted_area(values, positive, w) for w in resample_counts(n, resamples, seed, clusters)]
-    units = n if clusters is None else len(set(clusters))
-    low, high, skipped = percentile_interval(np.concatenate(draws), level, units)
-    reason = "no interval: no resample held both classes" if math.isnan(low) else ""
-    if low == high:
-        low, high, reason = math.nan, math.nan, "no interval: every resample gave the same area"
-    return Estimate(_area(values, positive), low, high, level, method, n, skipped, reason)
+    return bootstrap(
+        _area(values, positive),
+        lambda counts: _weighted_area(values, positive, counts),
+        n,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        method=method,
+        unit="asset",
+        clusters=clusters,
+    )
 
 
 @dataclass(frozen=True)
@@ -173,21 +178,27 @@ def compare_auroc(
     """
     a, positive = _check(first, labels)
     b, _ = _check(second, labels)
+    check_settings(level, resamples, seed)
     one, two = auroc_delong(a, positive, level), auroc_delong(b, positive, level)
     n, gap = len(a), one.value - two.value
     reason = _missing_class(positive)
     if reason:
         nothing = Estimate(math.nan, level=level, n=n, reason=reason)
         return PairedAuroc(one, two, nothing, nothing, math.nan, math.nan)
-    draws = [
-        _weighted_area(a, positive, w) - _weighted_area(b, positive, w) for w in resample_counts(n, resamples, seed)
-    ]
-    low, high, skipped = percentile_interval(np.concatenate(draws), level, n)
-    boot = Estimate(gap, low, high, level, "paired bootstrap over assets", n, skipped)
+    boot = bootstrap(
+        gap,
+        lambda counts: _weighted_area(a, positive, counts) - _weighted_area(b, positive, counts),
+        n,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        method="paired bootstrap over assets",
+        unit="asset",
+    )
     covariance, reason = _variance(np.stack([a, b]), positive)
     variance = 0.0 if reason else float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     if not reason and variance <= 1e-15:
-        reason = "no test: both scores order these assets alike, so the difference has no variance"
+        reason = _no_variance(a, b, gap)
     if reason:
         plain = Estimate(gap, level=level, method="DeLong, paired", n=n, reason=reason)
         return PairedAuroc(one, two, plain, boot, math.nan, math.nan)
@@ -195,6 +206,18 @@ def compare_auroc(
     z = gap / error
     difference = Estimate(gap, gap - quantile * error, gap + quantile * error, level, "DeLong, paired", n)
     return PairedAuroc(one, two, difference, boot, z, float(2 * stats.norm.sf(abs(z))))
+
+
+def _no_variance(first: _Floats, second: _Floats, gap: float) -> str:
+    """Why two scores whose areas differ by `gap` cannot be tested: each asset adds as much to the difference."""
+    if (stats.rankdata(first) == stats.rankdata(second)).all():
+        return "no test: both scores order these assets alike, so the difference has no variance"
+    if abs(gap) < 1e-12:
+        return "no test: both scores set each asset against the other class alike, so the difference has no variance"
+    return (
+        f"no test: the areas differ by {gap:+.3f} on every asset alike (one separates the classes wholly, the other "
+        "ties or reverses them), so the difference has no variance"
+    )
 
 
 def _check(scores: ArrayLike, labels: ArrayLike) -> tuple[_Floats, _Bools]:

@@ -14,6 +14,7 @@ import typer
 
 from ..config import DEFAULT_PROFILE, TOP
 from ..errors import UsageError
+from ..results import UNDECIDED
 from .console import JsonOption, TableArgument, out, print_json, read_results, remark
 from .study_cli import study_app
 
@@ -24,8 +25,8 @@ __all__ = ["register"]
 
 FormatOption = Annotated[str, typer.Option(help="Tables on stdout: text, markdown, csv or latex.")]
 LevelOption = Annotated[float, typer.Option(help="Level of the intervals.")]
-SeedOption = Annotated[int, typer.Option(help="Seed of the bootstrap.")]
-ByOption = Annotated[str, typer.Option(help="Column that names a task or a model: group, category, game.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0)]
+ByOption = Annotated[str, typer.Option(help="Column that names a task or a model: group, task, category, game.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -74,9 +75,17 @@ def sweep(
         remark(f"figures: {plot / 'alpha.png'}, {plot / 'k.png'}")
     if as_json:
         return print_json(swept.to_dict())
-    sys.stdout.write(f"alpha, at k = {swept.k}\n" if format == "text" else "")
-    sys.stdout.write(alpha_table(swept, format))  # type: ignore[arg-type]  # checked there
-    sys.stdout.write(f"\nk, at alpha = {swept.alpha:g}\n" if format == "text" else "\n")
+    text = format == "text"
+    shown = alpha_table(swept, format)  # type: ignore[arg-type]  # checked there
+    if text:
+        out(f"{swept.assets} assets of {swept.groups} groups, {swept.references} references")
+        out(f"alpha, at k = {swept.k}. Vanilla both: references, left out one at a time, that pass every check.")
+        for name, voted in swept.voted.items():
+            out(f"{name} votes: {voted} assets with a majority. Acc: accepted and passing; Rej: rejected and failing.")
+    sys.stdout.write(shown + "\n")
+    if text:
+        out(f"k, at alpha = {swept.alpha:g}, against k = {swept.k}. rank: Spearman of the assets' scores;")
+        out(f"same: share of equal verdicts; order: Spearman of the {swept.groups} groups' pass rates.")
     sys.stdout.write(k_table(swept, format))  # type: ignore[arg-type]
 
 
@@ -91,9 +100,11 @@ def agree(
 ) -> None:
     """Hold results of one or more encoders against people's votes."""
     from .agreement import agreement, compare_encoders
+    from .intervals import check_settings
     from .tables import agreement_table, raters_table
     from .votes import read_votes
 
+    check_settings(level, resamples, seed)
     answers = read_votes(votes)
     tables = [read_results(path) for path in results]
     settings: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
@@ -112,16 +123,27 @@ def agree(
                 "paired": [{"question": q, "first": 0, "second": i, **pair.to_dict()} for q, i, pair in pairs],
             }
         )
-    sys.stdout.write(agreement_table(studies, format))  # type: ignore[arg-type]  # checked there
-    sys.stdout.write("\n" + raters_table(studies[0], format))  # type: ignore[arg-type]
+    text = format == "text"
+    shown = agreement_table(studies, format)  # type: ignore[arg-type]  # checked there
+    sys.stdout.write(f"Scores and verdicts against the raters' majority, {level * 100:g} % intervals\n" if text else "")
+    sys.stdout.write(shown + "\n")
+    sys.stdout.write(
+        "The raters among themselves: Krippendorff's alpha in three readings, raw agreement\n" if text else ""
+    )
+    sys.stdout.write(raters_table(studies[0], format))  # type: ignore[arg-type]
     names = _names(results)
+    if pairs and text:
+        out("")
     for question, other, pair in pairs:
-        p = f"DeLong p = {pair.p_value:.3g}" if not math.isnan(pair.p_value) else pair.difference.reason
-        remark(
-            f"{question}: AUROC of {names[0]} minus {names[other]}: {pair.difference}, {p}; "
-            f"bootstrap {pair.bootstrap}; {pair.first.n} assets that both scored"
+        p = f", DeLong p = {pair.p_value:.3g}" if not math.isnan(pair.p_value) else ""
+        found = f"{pair.difference}{p}; bootstrap {pair.bootstrap}"
+        if math.isnan(pair.difference.value):
+            found = f"no number: {pair.difference.reason}"
+        # a text table goes on with the comparison; a file in another format must not hold it
+        (out if text else remark)(
+            f"{question}: AUROC of {names[0]} minus {names[other]}, {pair.first.n} assets that both scored: {found}"
         )
-    for line in dict.fromkeys(_reasons(studies)):
+    for line in dict.fromkeys(_left_out(studies)):
         remark(line)
 
 
@@ -140,66 +162,97 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two builds by asset and by task, or two encoders by their order; with --aim, keep the best of several."""
+    from .compare import BY, check_by, compare_builds, compare_methods, compare_orders, shared_names
+    from .intervals import check_settings
+    from .page import write_page
+
+    check_settings(level, resamples, seed)
+    check_by(by, measure)
     tables = [read_results(path) for path in results]
+    if page is not None and aim is not None:
+        raise UsageError("--page shows two builds, --aim chooses among several: give one of them")
     if aim is not None:
         return _keep_best(results, tables, aim, gain, loss, patience, as_json)
     if len(tables) != 2:
         raise UsageError(f"compare takes two results, or several with --aim; got {len(tables)}")
-    from .compare import compare_builds, compare_methods, compare_orders
-    from .page import write_page
-
     first, second = tables
     encoders = [{row.encoder for row in table if row.encoder} for table in tables]
     if all(encoders) and encoders[0] != encoders[1]:
+        if page is not None:
+            raise UsageError("--page shows two builds under one encoder, these results are of different encoders")
         order = compare_orders(first, second, measure, by)
         if as_json:
             return print_json({"kind": "encoders", "measure": measure, "by": by, "order": order.to_dict()})
+        out(f"two encoders: are {order.models} {BY[by]} in the same order by {measure}?")
         if order.reason:
-            out(f"two encoders, {order.models} in common by {by}: {order.reason}")
+            out(f"no number: {order.reason}")
         else:
-            out(
-                f"two encoders, {measure} by {by}: Spearman {order.spearman:.3f}, Kendall {order.kendall:.3f}; "
-                f"{order.same_order:.0%} of the pairs of {order.models} in the same order; best {', '.join(order.best)}"
-            )
+            out(f"rank correlation: Spearman {order.spearman:.3f}, Kendall {order.kendall:.3f}")
+            out(f"same order: {order.same_order:.0%} of the pairs")
+        for path, best in zip(_names(results), order.best, strict=True):
+            out(f"best under {path}: {' and '.join(best)}{' (tied)' if len(best) > 1 else ''}")
+        _alone(results, BY[by], order.only_first, order.only_second)
         return None
     settings: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
     builds = compare_builds(first, second, **settings)
-    methods = compare_methods(first, second, measure, by, **settings) if _shared(tables, by) else None
+    shared = shared_names(first, second, by)
+    methods, why_not = None, f"{len(shared)} in common, at least two are needed"
+    if len(shared) > 1:
+        try:
+            methods = compare_methods(first, second, measure, by, **settings)
+        except UsageError as error:  # no verdict on one side: the builds can be compared all the same
+            why_not = str(error)
+    no_tasks = "" if methods is not None else f"no comparison over {BY[by]}: {why_not}"
     if page is not None:
         write_page(builds, page, " and ".join(_names(results)))
         remark(f"page: {page}")
     if as_json:
-        tasks = None if methods is None else methods.to_dict()
+        tasks = {"reason": no_tasks} if methods is None else methods.to_dict()
         return print_json({"kind": "builds", "builds": builds.to_dict(), "tasks": tasks})
     counts = ", ".join(f"{len(builds.of(kind))} {kind}" for kind in ("changed", "gained", "lost", "same"))
     out(f"assets: {counts}")
-    for name in builds.before:
-        out(f"{name:10}  {_number(builds.before[name])} -> {_number(builds.after.get(name))}")
+    decided = [sum(row.status not in UNDECIDED for row in table) for table in tables]
+    out(f"shares of the assets with a verdict ({decided[0]} before, {decided[1]} after):")
+    for name, value in builds.before.items():
+        after = builds.after.get(name, math.nan)
+        gap = "" if math.isnan(after - value) else f"  ({after - value:+.3f})"
+        out(f"{name:10}  {_number(value)} -> {_number(after)}{gap}")
     for name, result in builds.margins.items():
         if result is not None:
-            out(f"{name} S - tau over {result.difference.n} assets: {_paired(result)}")
+            out(f"{name} margin, S - tau, of {result.difference.n} assets in both: {_paired(result)}")
     if methods is not None:
-        out(f"{measure} over {len(methods.tasks)} of {by}: {_paired(methods.result)}")
+        out(f"{measure} over {len(methods.tasks)} {BY[by]}: {_paired(methods.result)}")
+        _alone(results, BY[by], methods.only_first, methods.only_second)
+    for line in (*builds.remarks, *filter(None, [no_tasks])):
+        remark(line)
     for change in builds.changes:
         if change.kind != "same":
             out(f"{change.kind:8}  {change.asset_id}  {'; '.join(change.what)}".rstrip())
     return None
 
 
+def _alone(results: list[Path], what: str, *left: tuple[str, ...]) -> None:
+    for name, alone in zip(_names(results), left, strict=True):
+        if alone:
+            some = ", ".join(alone[:5]) + (" ..." if len(alone) > 5 else "")
+            remark(f"left out, {what} that have a number in {name} alone: {len(alone)} ({some})")
+
+
 def _keep_best(
     paths: list[Path], tables: list[ResultTable], aim: str, gain: float, loss: float, patience: int, as_json: bool
 ) -> None:
-    from .compare import keep_best, measures
+    from .compare import check_one_profile, keep_best, measures
 
+    check_one_profile(row for table in tables for row in table)
     rates = [measures(table) for table in tables]
     result = keep_best(rates, aim, gain=gain, loss=loss, patience=patience)
     if as_json:
         builds = [{"file": str(p), **{n: _plain(v) for n, v in r.items()}} for p, r in zip(paths, rates, strict=True)]
         return print_json({"kind": "keep best", "builds": builds, **result.to_dict()})
     names = _names(paths)
-    for name, rate, step in zip(names, rates, result.steps, strict=True):
-        out(f"{step.decision:11}  {name}  {aim} {_number(rate[aim])}  ({step.reason})")
-    out(f"keep {names[result.best]}")
+    for index, (name, rate, step) in enumerate(zip(names, rates, result.steps, strict=True)):
+        out(f"{index}  {step.decision:11}  {name}  {aim} {_number(rate[aim])}  ({step.reason})")
+    out(f"keep {names[result.best]}" + (f"  ({result.reason})" if result.reason else ""))
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -208,23 +261,11 @@ def _names(paths: list[Path]) -> list[str]:
     return names if len(set(names)) == len(set(paths)) else [str(path) for path in paths]
 
 
-def _shared(tables: list[ResultTable], by: str) -> bool:
-    names = [{getattr(row, by, "") for row in table} for table in tables]
-    return len(names[0] & names[1]) > 1
-
-
-def _reasons(studies: list[Any]) -> list[str]:
+def _left_out(studies: list[Any]) -> list[str]:
     lines = []
     for study in studies:
         for part in study.questions:
             where = f"{study.encoder or 'results'}, {part.question}"
-            named = {
-                "AUROC": part.auroc,
-                "alpha": part.alpha,
-                "ordinal alpha": part.alpha_ordinal,
-                "verdicts": part.verdicts,
-            }
-            lines += [f"{where}: {name}: {value.reason}" for name, value in named.items() if value.reason]
             if part.without_score:
                 lines.append(f"{where}: {part.without_score} assets with a majority have no score")
             if part.without_verdict:
@@ -233,8 +274,11 @@ def _reasons(studies: list[Any]) -> list[str]:
 
 
 def _paired(result: Any) -> str:
-    p = result.reason if math.isnan(result.wilcoxon_p) else f"Wilcoxon p = {result.wilcoxon_p:.3g}"
-    return f"mean change {result.difference}; {result.wins} higher, {result.losses} lower, {result.ties} equal; {p}"
+    p = result.reason if math.isnan(result.wilcoxon_p) else f"Wilcoxon signed-rank p = {result.wilcoxon_p:.3g}"
+    level = "" if math.isnan(result.difference.low) else f" ({result.difference.level * 100:g} % interval)"
+    return (
+        f"mean change {result.difference}{level}; {result.wins} higher, {result.losses} lower, {result.ties} equal; {p}"
+    )
 
 
 def _number(value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +38,8 @@ MEASURES = ("pass_style", "pass_sem", "pass_both", "custom")
 """What a build is measured by: rates over its assets that have a verdict."""
 Kind = Literal["gained", "lost", "changed", "same"]
 _VERDICTS = {"style": "style_pass", "semantic": "sem_pass", "both": "both_pass"}
-_BY = ("group", "task", "category", "game", "asset_id")
+BY = {"group": "groups", "task": "tasks", "category": "categories", "game": "games", "asset_id": "assets"}
+"""The columns that may name a task or a model, and their plurals."""
 _WORDS = {True: "pass", False: "fail", None: "no verdict"}
 _SAME = 1e-6
 """Scores nearer than this are the same picture's: an encoder's own noise is smaller."""
@@ -96,12 +97,14 @@ class BuildComparison:
         before, after: the builds' `measures`.
         margins: for each check, the paired comparison of S - tau over the assets that both builds scored; None where
             there is no such asset.
+        remarks: what besides the art may have moved verdicts and margins: other thresholds, other requests.
     """
 
     changes: tuple[Change, ...]
     before: Mapping[str, float]
     after: Mapping[str, float]
     margins: Mapping[str, Paired | None]
+    remarks: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
         """The assets of one kind."""
@@ -113,6 +116,7 @@ class BuildComparison:
             "before": _no_nan(self.before),
             "after": _no_nan(self.after),
             "margins": {name: None if value is None else value.to_dict() for name, value in self.margins.items()},
+            "remarks": list(self.remarks),
             "changes": [change.to_dict() for change in self.changes],
         }
 
@@ -132,7 +136,7 @@ def compare_builds(
         UsageError: an asset_id belongs to two rows of one group, or the builds were scored with different encoders.
     """
     first, second = _keyed(list(before), list(after))
-    _one_encoder([*first.values(), *second.values()])
+    check_one_profile([*first.values(), *second.values()])
     changes = [_change(asset, first.get(asset), second.get(asset)) for asset in dict.fromkeys([*first, *second])]
     order = {"changed": 0, "gained": 1, "lost": 2, "same": 3}
     changes.sort(key=lambda change: order[change.kind])
@@ -142,9 +146,10 @@ def compare_builds(
         pairs = [(getattr(a, column), getattr(b, column)) for a, b in shared]
         pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
         values = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-        settings: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
+        settings: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed, "unit": "asset"}
         margins[name] = paired(values[:, 0], values[:, 1], **settings) if pairs else None
-    return BuildComparison(tuple(changes), measures(first.values()), measures(second.values()), margins)
+    before_rates, after_rates = measures(first.values()), measures(second.values())
+    return BuildComparison(tuple(changes), before_rates, after_rates, margins, _remarks(shared))
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ class TaskComparison:
     Attributes:
         measure: what is compared.
         tasks: the tasks that both have a number for, with the two numbers.
-        only_first, only_second: tasks without a partner; they are left out.
+        only_first, only_second: tasks for which the other has no number; they are left out.
         result: the paired comparison, second minus first.
     """
 
@@ -196,17 +201,13 @@ def compare_methods(
     Raises:
         UsageError: an unknown measure or column, or no task in common.
     """
-    values = [_by_group(rows, measure, by) for rows in (first, second)]
-    shared = [task for task in values[0] if task in values[1]]
-    if not shared:
-        raise UsageError(f"the two have no {by} in common: {_some(values[0])} against {_some(values[1])}")
-    tasks = {task: (values[0][task], values[1][task]) for task in shared}
+    tasks, only_first, only_second = _matched(first, second, measure, by)
     numbers = np.array(list(tasks.values()), dtype=np.float64)
     return TaskComparison(
         measure,
         tasks,
-        only_first=tuple(task for task in values[0] if task not in tasks),
-        only_second=tuple(task for task in values[1] if task not in tasks),
+        only_first,
+        only_second,
         result=paired(numbers[:, 0], numbers[:, 1], level=level, resamples=resamples, seed=seed),
     )
 
@@ -224,11 +225,10 @@ def compare_orders(
     Raises:
         UsageError: an unknown measure or column, or no group in common.
     """
-    values = [_by_group(rows, measure, by) for rows in (first, second)]
-    shared = [name for name in values[0] if name in values[1]]
-    if not shared:
-        raise UsageError(f"the two have no {by} in common: {_some(values[0])} against {_some(values[1])}")
-    return rank_agreement([values[0][name] for name in shared], [values[1][name] for name in shared], shared)
+    rates, only_first, only_second = _matched(first, second, measure, by)
+    numbers = np.array(list(rates.values()), dtype=np.float64)
+    order = rank_agreement(numbers[:, 0], numbers[:, 1], list(rates))
+    return replace(order, only_first=only_first, only_second=only_second)
 
 
 def _change(asset: str, before: Row | None, after: Row | None) -> Change:
@@ -267,7 +267,9 @@ def _keyed(before: Sequence[Row], after: Sequence[Row]) -> tuple[dict[str, Row],
     return tables[0], tables[1]
 
 
-def _one_encoder(rows: Sequence[Row]) -> None:
+def check_one_profile(rows: Iterable[Row]) -> None:
+    """Raise a UsageError where rows were scored with several encoders or profiles: their scores share no scale."""
+    rows = list(rows)
     used = dict.fromkeys(row.encoder for row in rows if row.encoder)
     if len(used) > 1:
         raise UsageError(f"scores of different encoders cannot be compared: {', '.join(used)}")
@@ -277,11 +279,58 @@ def _one_encoder(rows: Sequence[Row]) -> None:
         raise UsageError(f"scores against different profiles cannot be compared: {', '.join(profiles.values())}")
 
 
-def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
+def _remarks(shared: Sequence[tuple[Row, Row]]) -> tuple[str, ...]:
+    """What moved besides the art: a request changes what is asked, alpha, k and the rule change the threshold."""
+    asked = [(a, b) for a, b in shared if None not in (a.sem_factor, b.sem_factor)]
+    other = sum(a.sem_factor != b.sem_factor for a, b in asked)
+    found = [f"{other} of {len(asked)} assets were asked for with other words"] if other else []
+    same = [(a, b) for a, b in asked if a.sem_factor == b.sem_factor]
+    for name, column, pairs in (("style", "style_tau", shared), ("semantic", "sem_tau", same)):
+        taus = [(getattr(a, column), getattr(b, column)) for a, b in pairs if a.category == b.category]
+        # a status without a threshold (a missing file, say) is no other threshold
+        taus = [(a, b) for a, b in taus if a is not None and b is not None]
+        moved = [(a, b) for a, b in taus if abs(a - b) > _SAME]
+        if moved:
+            ends = f"{min(b - a for a, b in moved):+.3f} to {max(b - a for a, b in moved):+.3f}"
+            found.append(
+                f"{name} thresholds differ for {len(moved)} of {len(taus)} assets (tau {ends}): the builds were judged "
+                "with another alpha, k or rule, so verdicts and margins do not show the art alone"
+            )
+    return tuple(found)
+
+
+def check_by(by: str, measure: str = MEASURES[0]) -> None:
+    """Raise a UsageError for a column or a measure that builds, methods and encoders cannot be compared by."""
     if measure not in MEASURES:
         raise UsageError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
-    if by not in _BY:
-        raise UsageError(f"by must be one of {', '.join(_BY)}, got {by!r}")
+    if by not in BY:
+        raise UsageError(f"by must be one of {', '.join(BY)}, got {by!r}")
+
+
+def shared_names(first: Iterable[Row], second: Iterable[Row], by: str) -> tuple[str, ...]:
+    """The names that a column has in both."""
+    names = [dict.fromkeys(str(getattr(row, by)) for row in rows) for rows in (first, second)]
+    return tuple(name for name in names[0] if name in names[1])
+
+
+def _matched(
+    first: Iterable[Row], second: Iterable[Row], measure: str, by: str
+) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], tuple[str, ...]]:
+    """The two numbers of each name that both have one for, and the names that only the first, the second has."""
+    check_by(by, measure)
+    tables = list(first), list(second)
+    if not shared_names(*tables, by):
+        named = (_some(dict.fromkeys(str(getattr(row, by)) for row in rows)) for rows in tables)
+        raise UsageError(f"the two have no {BY[by]} in common: {' against '.join(named)}")
+    values = [_by_group(rows, measure, by) for rows in tables]
+    matched = {name: (value, values[1][name]) for name, value in values[0].items() if name in values[1]}
+    if not matched:
+        raise UsageError(f"no {by} has a number for {measure} in both: no asset has such a verdict")
+    left = [tuple(name for name in part if name not in matched) for part in values]
+    return matched, left[0], left[1]
+
+
+def _by_group(rows: Iterable[Row], measure: str, by: str) -> dict[str, float]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(getattr(row, by)), []).append(row)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_alpha", "plot_estimates", "plot_k", "plot_orders", "plot_scores", "save_figure"]
 
-BLUE, ORANGE, GREY, GREEN = "#1f6fb4", "#d1661f", "#6b7480", "#2b8a5a"
+# apart for colour-blind readers, too (Okabe and Ito); markers and dashes tell lines apart without colour
+BLUE, ORANGE, GREY, GREEN = "#0072b2", "#d55e00", "#6b7480", "#009e73"
 COLOURS = {"style": BLUE, "semantic": ORANGE, "object": ORANGE}
+LINES = {"style": "o-", "semantic": "s--"}
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -35,18 +37,25 @@ def plot_alpha(sweep: Sweep) -> Figure:
     for ax, name in zip(axes, checks, strict=True):
         votes = all(cell.checks[name].votes is not None for cell in cells)
         if votes:
-            _line(ax, cells, lambda c, n=name: c.checks[n].votes.acceptance, "accepted by people: passes", GREEN)
-            _line(ax, cells, lambda c, n=name: c.checks[n].votes.rejection, "rejected by people: fails", ORANGE)
-            _line(ax, cells, lambda c, n=name: c.checks[n].votes.balanced, "mean of the two", BLUE)
+            _line(ax, cells, lambda c, n=name: c.checks[n].votes.acceptance, "accepted by people: passes", GREEN, "^-")
+            _line(ax, cells, lambda c, n=name: c.checks[n].votes.rejection, "rejected by people: fails", ORANGE, "v-")
+            _line(
+                ax,
+                cells,
+                lambda c, n=name: c.checks[n].votes.balanced,
+                "mean of the two: balanced accuracy",
+                BLUE,
+                "o-",
+            )
         else:
-            _line(ax, cells, lambda c, n=name: c.checks[n].pass_rate, "assets that pass", BLUE)
-        _line(ax, cells, lambda c, n=name: c.checks[n].references, "the game's own art: passes", GREY, "--")
+            _line(ax, cells, lambda c, n=name: c.checks[n].pass_rate, "assets that pass", BLUE, "o-")
+        _line(ax, cells, lambda c, n=name: c.checks[n].references, "the game's own art: passes", GREY, "s--")
         _used(ax, sweep.alpha, f"used: {sweep.alpha:g}")
         count = f", {sweep.voted[name]} textures with a majority" if votes else f", {sweep.assets} assets"
         ax.set_title(f"{name} check{count}", fontsize=10)
         ax.set_xlabel("alpha: share of the game's own art that may be rejected")
         _shares(ax)
-    axes[0].set_ylabel("share")
+    axes[0].set_ylabel("share of textures")
     if len({cell.undecided for cell in cells}) > 1:
         text = "not filled: some textures have no verdict, a category holds too few references"
         axes[0].plot([], [], "o", color=GREY, mfc="white", markersize=5, label=text)
@@ -58,23 +67,25 @@ def plot_k(sweep: Sweep) -> Figure:
     """Table 19 as a figure: what changes with the number of neighbours, and what does not."""
     cells = sweep.by_k
     panels = {
-        "assets that pass": "pass_rate",
-        f"same verdict as k = {sweep.k}": "same_verdict",
-        f"rank correlation of scores with k = {sweep.k}": "rank_correlation",
-        f"order of the {sweep.groups} groups, against k = {sweep.k}": "group_order",
+        "assets that pass": ("pass_rate", "share of assets"),
+        f"same verdict as k = {sweep.k}": ("same_verdict", "share of assets"),
+        f"rank correlation of scores with k = {sweep.k}": ("rank_correlation", "Spearman's rho"),
+        f"order of the {sweep.groups} groups' pass rates, against k = {sweep.k}": ("group_order", "Spearman's rho"),
     }
     figure, axes = _axes(
         4, f"Does the number of neighbours matter? (alpha = {sweep.alpha:g}, {sweep.assets} assets)", rows=2
     )
-    for ax, (title, column) in zip(axes, panels.items(), strict=True):
+    for ax, (title, (column, unit)) in zip(axes, panels.items(), strict=True):
         for name in cells[0].checks:
             numbers = [getattr(cell.checks[name], column) for cell in cells]
-            ax.plot(range(len(cells)), numbers, "o-", color=COLOURS[name], label=f"{name} check", markersize=4)
+            ax.plot(range(len(cells)), numbers, LINES[name], color=COLOURS[name], label=f"{name} check", markersize=4)
         ax.set_xticks(range(len(cells)), [str(cell.k) for cell in cells])
-        ax.axvline([cell.k for cell in cells].index(sweep.k), color=GREY, linewidth=0.8, linestyle=":")
+        low = min(0.0, *ax.get_ylim()) if column in ("rank_correlation", "group_order") else 0.0
+        _used(ax, [cell.k for cell in cells].index(sweep.k), f"used: {sweep.k}", low + 0.02)
         ax.set_title(title, fontsize=10)
         ax.set_xlabel("k, nearest references compared with")
-        ax.set_ylim(min(0.0, *ax.get_ylim()) if title.startswith(("rank", "order")) else 0.0, 1.05)
+        ax.set_ylabel(unit)
+        ax.set_ylim(low, 1.05)
         ax.spines[["top", "right"]].set_visible(False)
     _legend(figure, axes[0], 2)
     return figure
@@ -87,7 +98,7 @@ def plot_estimates(
     chance: float | None = None,
     limits: tuple[float, float] = (0, 1),
 ) -> Figure:
-    """Numbers with their intervals, one line each; what has none says why.
+    """Numbers with their intervals and how many units they rest on, one line each; what has none says why.
 
     Args:
         estimates: by the name to show.
@@ -101,12 +112,14 @@ def plot_estimates(
             ax.text(limits[0], y, f" no number: {estimate.reason}", va="center", fontsize=8, color=GREY)
             continue
         colour = COLOURS.get(name.split()[0].strip(":,"), BLUE)
-        if not np.isnan(estimate.low):
+        if np.isnan(estimate.low):
+            ax.text(limits[0], y + 0.28, f" {estimate.reason}", va="center", fontsize=7, color=GREY)
+        else:
             ax.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round")
         ax.plot([estimate.value], [y], "o", color=colour, markersize=7)
-        ax.annotate(
-            f"{estimate.value:.2f}", (estimate.value, y), (0, 7), textcoords="offset points", ha="center", fontsize=8
-        )
+        text = f"{estimate.value:.2f}" + (f" (n = {estimate.n})" if estimate.n else "")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # readable where the chance line passes
+        ax.annotate(text, (estimate.value, y), (0, 7), textcoords="offset points", ha="center", fontsize=8, bbox=box)
     if chance is not None:
         ax.axvline(chance, color=GREY, linewidth=0.9, linestyle="--")
         ax.annotate("chance", (chance, -0.62), (4, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
@@ -212,18 +225,21 @@ def _legend(figure: Figure, ax: Axes, columns: int) -> None:
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
 
 
-def _line(ax: Axes, cells: Sequence[Cell], value: Any, label: str, colour: str, style: str = "-") -> None:
+def _line(ax: Axes, cells: Sequence[Cell], value: Any, label: str, colour: str, style: str) -> None:
+    """One line; `style` is a marker and a dash, such as "o-"."""
     x, y = [cell.alpha for cell in cells], [value(cell) for cell in cells]
-    ax.plot(x, y, style, color=colour, label=label, marker="o", markersize=4)
+    ax.plot(x, y, style, color=colour, label=label, markersize=5)
     # where too few references carry a threshold the points rest on fewer textures: they are not filled
     fewest = min(cell.undecided for cell in cells)
     partial = [i for i, cell in enumerate(cells) if cell.undecided > fewest]
-    ax.plot([x[i] for i in partial], [y[i] for i in partial], "o", color=colour, mfc="white", markersize=5, label="_")
+    ax.plot(
+        [x[i] for i in partial], [y[i] for i in partial], style[0], color=colour, mfc="white", markersize=5, label="_"
+    )
 
 
-def _used(ax: Axes, at: float, text: str) -> None:
+def _used(ax: Axes, at: float, text: str, height: float = 0.02) -> None:
     ax.axvline(at, color=GREY, linewidth=0.8, linestyle=":")
-    ax.annotate(text, (at, 0.02), (3, 0), textcoords="offset points", fontsize=8, color=GREY)
+    ax.annotate(text, (at, height), (3, 0), textcoords="offset points", fontsize=8, color=GREY)
 
 
 def _shares(ax: Axes) -> None:

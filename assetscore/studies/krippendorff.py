@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import UsageError
-from .intervals import Estimate, check_level, percentile_interval, resample_counts
+from .intervals import Estimate, bootstrap, check_level, check_settings
 
 __all__ = ["krippendorff_alpha", "krippendorff_bootstrap", "raw_agreement"]
 
 logger = logging.getLogger(__name__)
 Level = Literal["nominal", "ordinal", "interval"]
+_LOOKS_MISSING = ("", "nan", "<na>")
 _Floats = NDArray[np.float64]
 MAX_VALUES = 100
 """Different answers. More are a measurement, not a rating, and would take their square in memory for every unit."""
@@ -28,7 +29,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float:
     """Krippendorff's alpha of raters over units.
 
     Args:
-        ratings: (raters, units). NaN or None is a missing answer. Numbers, or, for the nominal level, texts.
+        ratings: (raters, units). Numbers, or, for the nominal level, texts. NaN, None, pandas.NA and the masked cells
+            of a NumPy masked array are missing answers.
         level: ``"nominal"`` (answers are equal or not), ``"ordinal"`` (they have an order) or ``"interval"`` (their
             differences count).
 
@@ -37,7 +39,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float:
         The reason is logged here, and `krippendorff_bootstrap` carries it in its result.
 
     Raises:
-        UsageError: not two-dimensional, an infinite or unordered answer, or an unknown level.
+        UsageError: not two-dimensional, an infinite or unordered answer, an unknown level, or a text that
+            looks like a missing answer ("", "nan", "<NA>"): whether it is one is for the caller to say.
 
     Example:
         Three coders, fifteen units (a common worked example; 0.691):
@@ -66,22 +69,25 @@ def krippendorff_bootstrap(
         confidence, resamples, seed: of the interval.
 
     Returns:
-        The estimate; resamples in which every answer was the same are left out and counted in `skipped`.
+        The estimate; resamples in which every answer was the same are left out and counted in `skipped`. Perfect
+        agreement has no interval: every resample agrees perfectly, which says nothing about other units.
     """
-    check_level(confidence)
+    check_level(confidence, "confidence")
+    check_settings(confidence, resamples, seed)
     counts, values, reason = _counts(ratings, level)
     method, n = f"bootstrap over units, {level}", len(counts)
     if reason:
         return Estimate(math.nan, level=confidence, method=method, n=n, reason=reason)
-    value = float(_alpha(counts, values, level, np.ones((1, n)))[0])
-    draws = [_alpha(counts, values, level, weights) for weights in resample_counts(n, resamples, seed)]
-    low, high, skipped = percentile_interval(np.concatenate(draws), confidence, n)
-    reason = ""
-    if math.isnan(low):
-        reason = "no interval: " + (
-            "only one unit was answered by two raters" if n == 1 else "no resample held two answers"
-        )
-    return Estimate(value, low, high, confidence, method, n, skipped, reason)
+    return bootstrap(
+        float(_alpha(counts, values, level, np.ones((1, n)))[0]),
+        lambda weights: _alpha(counts, values, level, weights),
+        n,
+        level=confidence,
+        resamples=resamples,
+        seed=seed,
+        method=method,
+        unit="unit with two answers",
+    )
 
 
 def raw_agreement(ratings: ArrayLike) -> float:
@@ -106,8 +112,6 @@ def _counts(ratings: ArrayLike, level: str) -> tuple[_Floats, _Floats, str]:
     if level not in ("nominal", "ordinal", "interval"):
         raise UsageError(f"level must be 'nominal', 'ordinal' or 'interval', got {level!r}")
     table = _numbers(ratings, level)
-    if table.ndim != 2:
-        raise UsageError(f"ratings must have two dimensions (raters, units), got shape {table.shape}")
     if np.isinf(table).any():
         raise UsageError("ratings must be finite; NaN is a missing answer")
     given = ~np.isnan(table)
@@ -129,22 +133,47 @@ def _counts(ratings: ArrayLike, level: str) -> tuple[_Floats, _Floats, str]:
 
 
 def _numbers(ratings: ArrayLike, level: str) -> _Floats:
-    try:
-        return np.asarray(ratings, dtype=np.float64)
-    except (TypeError, ValueError):
-        pass
-    try:
-        texts: NDArray[Any] = np.asarray(ratings, dtype=object)
+    """(raters, units) as floats, NaN where an answer is missing; texts become codes."""
+    if isinstance(ratings, np.ma.MaskedArray):
+        cells = ratings.data.astype(object)
+        cells[np.ma.getmaskarray(ratings)] = None
+        ratings = cells
+    plain = isinstance(ratings, np.ndarray) and ratings.dtype.kind in "biuf"
+    try:  # of lists, NumPy would make texts of every cell if one of them is a text
+        table: NDArray[Any] = np.asarray(ratings, dtype=np.float64 if plain else object)
     except ValueError as error:
         raise UsageError(f"ratings must be a full (raters, units) table: {error}") from None
-    missing = np.array(
-        [cell is None or (isinstance(cell, float) and math.isnan(cell)) for cell in texts.ravel()], dtype=bool
-    )
-    if level != "nominal":
-        raise UsageError(f"level {level!r} needs numbers, since texts have no order; got {texts.ravel()[~missing][:1]}")
-    codes = {cell: float(i) for i, cell in enumerate(dict.fromkeys(texts.ravel()[~missing]))}
-    flat = [math.nan if gone else codes[cell] for cell, gone in zip(texts.ravel(), missing, strict=True)]
-    return np.array(flat, dtype=np.float64).reshape(texts.shape)
+    if table.ndim != 2:
+        raise UsageError(f"ratings must have two dimensions (raters, units), got shape {table.shape}")
+    if plain:
+        return table
+    given = [(i, cell) for i, cell in enumerate(table.ravel()) if not _is_missing(cell)]
+    texts = [cell for _, cell in given if isinstance(cell, str)]
+    for text in texts:
+        if text.strip().casefold() in _LOOKS_MISSING:
+            raise UsageError(f"ratings hold the text {text!r}: pass None or NaN for a missing answer, or rename it")
+    if texts and level != "nominal":
+        raise UsageError(f"level {level!r} needs numbers, since texts have no order; got {texts[0]!r}")
+    result = np.full(table.size, math.nan)
+    codes: dict[Any, float] = {}
+    for i, cell in given:
+        try:
+            if isinstance(cell, bytes):  # float() would read it
+                raise TypeError
+            result[i] = codes.setdefault(cell, float(len(codes))) if texts else float(cell)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(f"ratings must be numbers or texts, got {cell!r}") from None
+    return result.reshape(table.shape)
+
+
+def _is_missing(cell: Any) -> bool:
+    """None, and what is not equal to itself: NaN of any kind. pandas.NA does not even say whether it is."""
+    if cell is None:
+        return True
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):
+        return type(cell).__name__ == "NAType"
 
 
 def _alpha(counts: _Floats, values: _Floats, level: str, weights: _Floats) -> _Floats:

@@ -34,6 +34,7 @@ def write_page(
         "compare.html",
         title=title,
         rates=[(name, comparison.before.get(name), comparison.after.get(name)) for name in names],
+        remarks=comparison.remarks,
         margins={name: value for name, value in comparison.margins.items() if value is not None},
         counts={kind: len(comparison.of(kind)) for kind in ("changed", "gained", "lost", "same")},
         changes=[(change, _picture(change.before), _picture(change.after)) for change in shown[:limit]],

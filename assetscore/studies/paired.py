@@ -8,17 +8,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from ..errors import UsageError
-from .intervals import Estimate, check_level, percentile_interval, resample_counts
+from .intervals import Estimate, bootstrap, check_settings
 
 __all__ = ["Paired", "RankAgreement", "paired", "rank_agreement"]
 
 RESAMPLES = 20_000
 _TIE = 1e-9
 """Differences smaller than this are ties: rates that are equal on paper differ by rounding."""
+_EXACT = 50
+"""Changed tasks up to which every sign pattern is counted; 2^50 is exact in a float."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def paired(
     resamples: int = RESAMPLES,
     seed: int = 0,
     clusters: Sequence[object] | None = None,
+    unit: str = "task",
 ) -> Paired:
     """Compare two methods on the same n tasks.
 
@@ -60,6 +63,7 @@ def paired(
         first, second: n finite values each, in the same order of tasks.
         level, resamples, seed: of the bootstrap interval.
         clusters: n labels; tasks of one cluster are resampled together.
+        unit: what the values belong to, for the words of the result.
 
     Raises:
         UsageError: unequal lengths, nothing to compare, or a value that is not finite.
@@ -76,29 +80,49 @@ def paired(
         )
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise UsageError("first and second must be finite: leave out tasks that either did not finish, and count them")
-    check_level(level)
+    check_settings(level, resamples, seed)
     change = b - a
     change[np.abs(change) < _TIE] = 0.0
-    n = change.size
-    means = [weights @ change / weights.sum(axis=1) for weights in resample_counts(n, resamples, seed, clusters)]
-    units = n if clusters is None else len(set(clusters))
-    low, high, _ = percentile_interval(np.concatenate(means), level, units)
-    method = f"bootstrap over {'tasks' if clusters is None else 'clusters'}, {resamples} resamples"
+    difference = bootstrap(
+        float(change.mean()),
+        lambda counts: counts @ change / counts.sum(axis=1),
+        change.size,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        method=f"bootstrap over {f'{unit}s' if clusters is None else 'clusters'}, {resamples} resamples",
+        unit=unit,
+        clusters=clusters,
+    )
     # ranks of equal differences must be equal: rounding would split ties such as 0.3 - 0.2 and 0.4 - 0.3
     moved = np.round(change[change != 0.0], 9)
-    p, reason = math.nan, "no test: every task is a tie"
-    if moved.size:
-        p, reason = float(stats.wilcoxon(moved).pvalue), ""
     return Paired(
-        Estimate(
-            float(change.mean()), low, high, level, method, n, reason="no interval: one task" if units == 1 else ""
-        ),
-        p,
+        difference,
+        _signed_rank_p(moved) if moved.size else math.nan,
         wins=int((change > 0).sum()),
         losses=int((change < 0).sum()),
         ties=int((change == 0).sum()),
-        reason=reason,
+        reason="" if moved.size else f"no test: every {unit} is a tie",
     )
+
+
+def _signed_rank_p(change: NDArray[np.float64]) -> float:
+    """Wilcoxon's two-sided p of changes without zeros: over all sign patterns up to 50, SciPy's approximation beyond.
+
+    Rates tie often, and SciPy counts sign patterns with ties in some versions only.
+    """
+    if change.size > _EXACT:
+        return float(stats.wilcoxon(change).pvalue)
+    doubled = np.round(2 * stats.rankdata(np.abs(change))).astype(np.int64)  # midranks are halves
+    patterns = np.ones(1)
+    for rank in doubled:  # how many of the 2^n sign patterns give each sum of positive ranks
+        longer = np.zeros(patterns.size + rank)
+        longer[: patterns.size] += patterns
+        longer[rank:] += patterns
+        patterns = longer
+    up = int(doubled[change > 0].sum())
+    fewer = min(up, int(doubled.sum()) - up)
+    return float(min(1.0, 2 * patterns[: fewer + 1].sum() / patterns.sum()))
 
 
 @dataclass(frozen=True)
@@ -109,16 +133,19 @@ class RankAgreement:
         spearman, kendall: rank correlations (Kendall's tau-b); NaN with `reason` where there are none.
         same_order: the share of pairs of models that both order the same way, ties in both counted as the same.
         models: how many.
-        best: the best model under each.
+        best: the best model under each; all of them where several share the highest number. Empty without models.
         reason: why a number is missing.
+        only_first, only_second: models for which the other has no number; they are left out.
     """
 
     spearman: float
     kendall: float
     same_order: float
     models: int
-    best: tuple[str, str] = ("", "")
+    best: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     reason: str = ""
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary that JSON can hold."""
@@ -136,8 +163,9 @@ def rank_agreement(first: ArrayLike, second: ArrayLike, names: Sequence[str] | N
         UsageError: unequal lengths or a value that is not finite.
 
     Example:
-        >>> rank_agreement([0.1, 0.2, 0.3], [0.2, 0.1, 0.4]).spearman
-        0.5
+        >>> result = rank_agreement([0.1, 0.2, 0.3], [0.2, 0.4, 0.4], ["a", "b", "c"])
+        >>> round(result.spearman, 3), result.best
+        (0.866, (('c',), ('b', 'c')))
     """
     a, b = (np.asarray(values, dtype=np.float64) for values in (first, second))
     if a.ndim != 1 or a.shape != b.shape:
@@ -147,9 +175,9 @@ def rank_agreement(first: ArrayLike, second: ArrayLike, names: Sequence[str] | N
     if names is not None and len(names) != a.size:
         raise UsageError(f"names must be {a.size} names, got {len(names)}")
     labels = [str(i) for i in range(a.size)] if names is None else list(names)
+    best = (_best(a, labels), _best(b, labels))
     if a.size < 2:
-        return RankAgreement(math.nan, math.nan, math.nan, a.size, reason="an order needs two models")
-    best = (labels[int(a.argmax())], labels[int(b.argmax())])
+        return RankAgreement(math.nan, math.nan, math.nan, a.size, best, "an order needs two models")
     upper = np.triu_indices(a.size, 1)
     signs = [np.sign(np.round(values[upper[0]] - values[upper[1]], 9)) for values in (a, b)]
     same = float((signs[0] == signs[1]).mean())
@@ -160,3 +188,8 @@ def rank_agreement(first: ArrayLike, second: ArrayLike, names: Sequence[str] | N
     a, b = np.round(a, 9), np.round(b, 9)
     spearman, kendall = float(stats.spearmanr(a, b).statistic), float(stats.kendalltau(a, b).statistic)
     return RankAgreement(spearman, kendall, same, a.size, best)
+
+
+def _best(values: NDArray[np.float64], labels: Sequence[str]) -> tuple[str, ...]:
+    highest = values.max(initial=-math.inf)
+    return tuple(label for label, value in zip(labels, values, strict=True) if highest - value < _TIE)

@@ -32,7 +32,7 @@ def make(
     folder: Annotated[Path, typer.Argument(help="The study's folder to write.")],
     profile: Annotated[str, typer.Option(help="The profile they were scored with.")] = DEFAULT_PROFILE,
     n: Annotated[int, typer.Option("-n", help="How many textures to show.", min=1)] = 40,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.", min=0)] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make a study's folder from results: some of their textures, and the game's own art beside."""
@@ -123,11 +123,13 @@ def coherence(
     if as_json:
         print_json(result.to_dict())
     else:
+        spread = any(not math.isnan(member.z) for member in result.members)
+        z = "z: robust standard deviations from the median" if spread else "no z: the set has no spread"
+        out(f"{len(result.members)} textures, {result.groups} different, under {result.encoder}")
         out(
-            f"{len(result.members)} textures, {result.groups} different; "
-            f"mean similarity to the {result.k} nearest others"
+            f"similarity to the {result.k} nearest others: mean {result.mean:.3f}, median {result.median:.3f}; {z}; "
+            "the odd ones first"
         )
-        out(f"{result.mean:.3f}, median {result.median:.3f}, under {result.encoder}")
         for member in result.members[:show]:
             z = "" if math.isnan(member.z) else f"  z {member.z:+.1f}"
             out(f"{member.similarity:.3f}{z}  {member.asset_id}")

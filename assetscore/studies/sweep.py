@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..results import FAILING
 from ..summary import leave_one_out_row
 from ..table import Row, check_row
 from .agreement import rows_by_id
+from .intervals import whole_number
 from .majority import VerdictAgreement, majority_labels, verdict_agreement
 from .paired import rank_agreement
 from .votes import Votes
@@ -156,11 +157,9 @@ def sweep(
     """
     base = profile.config.with_(alpha=alpha, k=k)
     # rounded, so that numpy.arange's 0.15000000000000002 is the cell of 0.15
-    decimals = [round(profile.config.with_(alpha=float(a)).alpha, 9) for a in (*alphas, base.alpha)]
+    decimals = [round(replace(profile.config, alpha=a).alpha, 9) for a in (*alphas, base.alpha)]
     base, grid_alpha = base.with_(alpha=decimals[-1]), tuple(dict.fromkeys(decimals))
-    grid_k = tuple(dict.fromkeys([*(profile.config.with_(k=int(n)).k for n in ks), base.k]))
-    if max(grid_k) > TOP:
-        raise UsageError(f"k can be at most {TOP}, the similarities that are kept; got {max(grid_k)}")
+    grid_k = tuple(dict.fromkeys([*(whole_number("k", n, 1, TOP) for n in ks), base.k]))
     listed = list(rows)
     checks = _checks(profile, listed)
     labels: dict[str, _Floats] = {}

@@ -105,7 +105,9 @@ def test_text() -> None:
         "minecraft  difference over 3 tasks  -  0.33 [0.00, 0.50]  0.33 [-0.50, 1.00]  0.50 [0.00, 1.00]\n"
         "terraria                     plain  4               0.25                   -               0.25\n"
         "terraria                     tools  2               0.50                   -               0.50\n"
-        "terraria    difference over 1 task  -               0.25                   -               0.25\n"
+        "terraria    difference over 1 task  -           0.25 (1)               - (2)           0.25 (1)\n"
+        "(1) no interval: there is only one task to draw from\n"
+        "(2) the encoder ignores requests\n"
     )
 
 
@@ -129,17 +131,9 @@ def test_no_task_in_common() -> None:
     apart = [*rows("", "a", "t1", [P], None), *rows("", "b", "t2", [P], None)]
     (found,) = ablation(apart, "a", "b")
     assert found.differences == {"pass_style": None, "pass_both": None}
-    assert ablation_table([found]).splitlines()[-1].split() == [
-        "-",
-        "difference",
-        "over",
-        "0",
-        "tasks",
-        "-",
-        "-",
-        "-",
-        "-",
-    ]
+    *_, line, why, none = ablation_table([found]).splitlines()
+    assert line.split() == ["-", "difference", "over", "0", "tasks", "-", "-", "(1)", "-", "(2)", "-", "(1)"]
+    assert (why, none) == ("(1) no task has a verdict of both", "(2) the encoder ignores requests")
 
 
 def test_wrong_use() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -151,6 +152,15 @@ def test_the_better_of_two_encoders_is_found():
     assert back.difference.value == pytest.approx(-result.difference.value)
     with pytest.raises(UsageError, match="question"):
         compare_encoders(votes, rows, worse, "colour")
+
+
+def test_encoders_without_a_common_score_say_so():
+    votes, rows = planted(3, n=20)
+    nothing = [replace(r, style_s=None) for r in rows]
+    result = compare_encoders(votes, rows, nothing)
+    for part in (result.first, result.second, result.difference, result.bootstrap):
+        assert math.isnan(part.value)
+        assert re.fullmatch(r"none of the \d+ assets with a majority has a score under both", part.reason)
 
 
 def test_encoders_are_compared_on_what_both_scored():

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from assetscore.errors import UsageError
 from assetscore.studies.agreement import auroc, auroc_bootstrap, auroc_delong, compare_auroc
@@ -80,6 +80,34 @@ def test_delong_equals_its_structural_components(seed):
     assert estimate.low == pytest.approx(v10.mean() - stats.norm.ppf(0.95) * error)
 
 
+@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_logit_interval_is_delongs_on_the_log_odds(seed, ties):
+    """By brute force: its ends lie z standard errors of the log-odds from the area's, the error from two loops."""
+    scores, labels = sample(seed, ties=ties)
+    v10, v01 = components(scores, labels)
+    area = v10.mean()
+    error = math.sqrt(v10.var(ddof=1) / len(v10) + v01.var(ddof=1) / len(v01))
+    step = 1e-6
+    slope = (special.logit(area + step) - special.logit(area - step)) / (2 * step)
+    estimate = auroc_delong(scores, labels, level=0.8)
+    ends = special.logit([estimate.low, estimate.high]) - special.logit(area)
+    assert ends == pytest.approx(np.array([-1, 1]) * stats.norm.ppf(0.9) * slope * error, rel=1e-6)
+
+
+def test_delongs_variance_is_that_of_the_area_over_many_studies():
+    """What the formula estimates: how much the area itself varies when the study is repeated."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [40, 30])
+    areas, errors = [], []
+    for _ in range(2000):
+        scores = rng.normal(size=70) + 0.9 * labels
+        estimate = auroc_delong(scores, labels, transform="none", level=0.5)
+        areas.append(estimate.value)
+        errors.append((estimate.high - estimate.value) / stats.norm.ppf(0.75))
+    assert np.mean(np.square(errors)) == pytest.approx(np.var(areas), rel=0.08)
+
+
 def test_the_interval_stays_inside_and_contains_the_area():
     scores, labels = sample(3, n=24, shift=2.5, ties=False)
     estimate = auroc_delong(scores, labels)
@@ -95,7 +123,7 @@ def test_an_area_without_variance_has_no_interval():
     assert "only one accepted" in estimate.reason
     estimate = auroc_bootstrap([1, 2, 3, 4], [0, 0, 1, 1])
     assert math.isnan(estimate.low)
-    assert "same area" in estimate.reason
+    assert estimate.reason == "no interval: the resamples do not differ, which says nothing about other assets"
 
 
 def test_perfect_separation_still_has_an_interval():
@@ -134,13 +162,41 @@ def test_paired_delong_equals_its_components(seed):
     assert result.p_value == pytest.approx(2 * stats.norm.cdf(-abs(gap[0].mean() / error)))
 
 
-def test_the_same_scores_twice_say_why_there_is_no_test():
+APART = "the areas differ by"
+LABELS = [0, 0, 0, 1, 1, 1]
+ORDERS = {"up": [1, 2, 3, 4, 5, 6], "down": [6, 5, 4, 3, 2, 1], "tied": [7] * 6, "other": [3, 1, 2, 6, 5, 4]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gap", "why"),
+    [
+        ("up", "up", 0.0, "order these assets alike"),
+        ("tied", "tied", 0.0, "order these assets alike"),
+        ("up", "other", 0.0, "set each asset against the other class alike"),
+        ("up", "down", 1.0, f"{APART} +1.000"),
+        ("down", "up", -1.0, f"{APART} -1.000"),
+        ("up", "tied", 0.5, f"{APART} +0.500"),
+        ("tied", "down", 0.5, f"{APART} +0.500"),
+    ],
+)
+def test_a_difference_without_variance_says_what_is_so(first, second, gap, why):
+    """No test and no interval, but "alike" only where the scores are: opposite and tied orders differ as far as can be."""
+    result = compare_auroc(ORDERS[first], ORDERS[second], LABELS)
+    assert result.difference.value == result.bootstrap.value == gap
+    assert math.isnan(result.p_value)
+    assert why in result.difference.reason
+    assert ("alike," in result.difference.reason) == (gap == 0.0)
+    for part in (result.difference, result.bootstrap):
+        assert math.isnan(part.low)
+        assert math.isnan(part.high)
+        assert part.reason.startswith("no ")
+
+
+def test_scores_on_another_scale_are_the_same_scores():
     scores, labels = sample(0)
     result = compare_auroc(scores, 2 * scores + 1, labels)
-    assert result.difference.value == 0.0
-    assert math.isnan(result.p_value)
-    assert "no variance" in result.difference.reason
-    assert (result.bootstrap.low, result.bootstrap.high) == (0.0, 0.0)
+    assert "order these assets alike" in result.difference.reason
+    assert "do not differ" in result.bootstrap.reason
 
 
 def test_each_resample_equals_scikit_learn_on_its_assets():

@@ -127,7 +127,37 @@ def test_two_encoders_may_order_models_differently():
     second = [row(f"{g}{i}", 0.6 if i < n else 0.4, group=g, encoder="y") for g, n in rates.items() for i in range(4)]
     result = compare_orders(first, second)
     assert result.spearman == pytest.approx(0.8)
-    assert result.best == ("d", "c")
+    assert result.best == (("d",), ("c",))
+    extra = [*second, row("z", 0.6, group="extra", encoder="y")]
+    assert compare_orders(first, extra).only_second == ("extra",)
+    with pytest.raises(UsageError, match="no group has a number for pass_both in both"):
+        compare_orders(first, [replace(r, status="uncalibrated") for r in second])
+
+
+@pytest.mark.parametrize("what", ["style", "sem"])
+def test_other_thresholds_are_said(what):
+    """The same pictures judged with another alpha: verdicts and margins move, and the reader is told why."""
+    before = [row(f"a{i}", 0.52) for i in range(4)] + [missing("gone")]
+    moved = {f"{what}_tau": 0.55, f"{what}_margin": 0.52 - 0.55, f"{what}_pass": False}
+    after = [replace(r, **moved) if r.style_s else r for r in before]
+    assert compare_builds(before, before).remarks == ()
+    result = compare_builds(before, after)
+    (remark,) = result.remarks
+    name = {"style": "style", "sem": "semantic"}[what]
+    assert f"{name} thresholds differ for 4 of 4 assets (tau +0.050 to +0.050)" in remark
+    assert remark in result.to_dict()["remarks"]
+
+
+def test_other_requests_are_said_and_are_no_other_threshold():
+    before = [row(f"a{i}") for i in range(4)]
+    after = [replace(before[0], sem_factor="ruby sword", sem_tau=0.4), *before[1:]]
+    assert compare_builds(before, after).remarks == ("1 of 4 assets were asked for with other words",)
+
+
+def test_the_page_says_what_else_moved(tmp_path):
+    after = [replace(row("a"), style_tau=0.55)]
+    write_page(compare_builds([row("a")], after), tmp_path / "page.html")
+    assert "style thresholds differ for 1 of 1" in (tmp_path / "page.html").read_text()
 
 
 # keep the best
@@ -163,10 +193,46 @@ def test_the_limits_hold_in_decimals_not_in_floats(hundredths):
     assert keep_best([new, {"aim": (hundredths + 10) / 100, "other": (hundredths - 6) / 100}], "aim").best == 0
 
 
-def test_a_missing_number_never_wins():
-    assert keep_best([{"aim": 0.1, "o": 0.5}, {"aim": math.nan, "o": 0.5}], "aim").best == 0
-    assert keep_best([{"aim": 0.1, "o": 0.5}, {"aim": 0.9, "o": math.nan}], "aim").best == 0
-    assert keep_best([{"aim": 0.1, "o": math.nan}, {"aim": 0.9, "o": math.nan}], "aim").best == 1
+NAN = math.nan
+
+
+@pytest.mark.parametrize("none", [NAN, None])
+@pytest.mark.parametrize(
+    ("builds", "best", "why"),
+    [
+        # (aim, other) of each build; the index of the kept one; what the last step says
+        ([(0.1, 0.5), (None, 0.5)], 0, "aim has no number here"),
+        ([(0.1, 0.5), (0.9, None)], 0, "other has no number here, and had 0.500"),
+        ([(0.1, None), (0.9, None)], 1, "other not compared, build 0 has no number there"),
+        ([(0.1, None), (0.9, 0.5)], 1, "other not compared, build 0 has no number there"),
+        ([(None, 0.5), (0.1, 0.5)], 1, "the first build with a number for aim"),
+        ([(None, 0.9), (0.0, None)], 1, "the first build with a number for aim"),
+        ([(None, 0.5), (None, 0.5), (0.1, 0.0)], 2, "the first build with a number for aim"),
+        ([(None, 0.5), (0.3, 0.5), (0.36, 0.5)], 2, "aim +0.060 over build 1"),
+        ([(None, 0.5)] * 6 + [(0.2, 0.5)], 6, "the first build with a number for aim"),
+    ],
+)
+def test_a_build_without_a_number(builds, best, why, none):
+    """On the aim it is replaced by the first build with one, and never replaces; elsewhere it is said."""
+    named = [{"aim": none if a is None else a, "other": none if o is None else o} for a, o in builds]
+    result = keep_best(named, "aim")
+    assert (result.best, result.reason) == (best, "")
+    assert why in result.steps[-1].reason
+    assert (result.steps[0].reason == "the first build") == (builds[0][0] is not None)
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_no_build_with_a_number_is_said():
+    result = keep_best([{"aim": NAN}] * 5, "aim")
+    assert (result.best, result.stopped_after) == (0, 4)
+    assert result.reason == "no build has a number for aim, so the first is kept"
+
+
+def test_patience_counts_from_the_first_number():
+    builds = [{"aim": a} for a in (NAN, NAN, 0.5, NAN, 0.5, 0.52, 0.9)]
+    result = keep_best(builds, "aim")
+    assert (result.best, result.stopped_after) == (2, 5)
+    assert result.steps[6].decision == "not reached"
 
 
 @pytest.mark.parametrize(
@@ -178,6 +244,11 @@ def test_a_missing_number_never_wins():
         ([{"aim": 1.0}], {"gain": -0.1}),
         ([{"aim": 1.0}], {"loss": math.nan}),
         ([{"aim": 1.0}], {"patience": 0}),
+        ([{"aim": 1.0}], {"patience": 2.5}),
+        ([{"aim": 1.0}], {"patience": True}),
+        ([{"aim": math.inf}], {}),
+        ([{"aim": 1.0}, {"aim": -math.inf}], {}),
+        ([{"aim": "high"}], {}),
     ],
 )
 def test_wrong_use_of_the_rule_is_named(builds, options):

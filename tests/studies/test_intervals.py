@@ -9,7 +9,9 @@ import pytest
 
 from assetscore.errors import UsageError
 from assetscore.studies import intervals
+from assetscore.studies.agreement import auroc_bootstrap, compare_auroc, krippendorff_bootstrap
 from assetscore.studies.intervals import Estimate, percentile_interval, resample_counts
+from assetscore.studies.paired import paired
 
 
 def test_each_resample_draws_n_units():
@@ -41,12 +43,82 @@ def test_wrong_use_is_named(n, resamples, clusters):
 
 
 def test_percentile_interval_leaves_out_what_does_not_exist():
-    low, high, skipped = percentile_interval([math.nan, math.nan])
-    assert math.isnan(low)
-    assert math.isnan(high)
-    assert skipped == 2
-    with pytest.raises(UsageError):
-        percentile_interval([1.0], level=1.0)
+    found = percentile_interval([math.nan, *range(100), math.nan])
+    assert found.skipped == 2
+    assert (found.low, found.high) == pytest.approx((99 * 0.025, 99 * 0.975))
+    assert found.reason == ""
+
+
+@pytest.mark.parametrize(
+    ("draws", "n", "why"),
+    [
+        ([math.nan] * 50, None, "the number exists on none of the 50 resamples"),
+        ([], None, "the number exists on none of the 0 resamples"),
+        ([1.0], None, "1 resamples with a number are too few, a level of 0.95 needs 40"),
+        ([*range(39), math.nan], None, "39 resamples with a number are too few"),
+        ([0.5] * 100, None, "the resamples do not differ"),
+        ([0.1 + 0.2, 0.3] * 100, 20, "the resamples do not differ"),
+        ([0.0] * 2000 + [1.0], None, "the resamples do not differ"),
+        (range(100), 1, "there is only one sheet to draw from"),
+    ],
+)
+def test_no_interval_has_a_reason_and_no_ends(draws, n, why):
+    """Never an interval without width, which would pass for certainty, and never NaN without a word."""
+    found = percentile_interval(draws, n=n, unit="sheet")
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert found.reason.startswith(f"no interval: {why}")
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_draws_must_reach_beyond_the_level(level):
+    needed = round(2 / (1 - level))
+    assert percentile_interval(np.arange(needed), level).reason == ""
+    assert f"needs {needed}" in percentile_interval(np.arange(needed - 1), level).reason
+
+
+INTERVALS = {
+    "auroc": lambda **s: auroc_bootstrap([1, 3, 2, 4, 5, 6], [0, 0, 1, 1, 0, 1], **s),
+    "compare": lambda **s: compare_auroc([1, 3, 2, 4, 5, 6], [2, 1, 3, 6, 5, 4], [0, 0, 1, 1, 0, 1], **s).bootstrap,
+    "alpha": lambda **s: krippendorff_bootstrap(
+        [[0, 1, 0, 1, 1], [0, 1, 1, 1, 0]], **{"confidence" if k == "level" else k: v for k, v in s.items()}
+    ),
+    "paired": lambda **s: paired([0.1, 0.2, 0.3, 0.4], [0.2, 0.1, 0.5, 0.9], **s).difference,
+}
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+@pytest.mark.parametrize("resamples", [1, 2, 39])
+def test_too_few_resamples_are_said_everywhere(name, resamples):
+    estimate = INTERVALS[name](resamples=resamples)
+    assert math.isfinite(estimate.value)
+    assert math.isnan(estimate.low)
+    assert "too few" in estimate.reason or "none of the" in estimate.reason
+    assert estimate.reason in str(estimate)
+    assert estimate.to_dict()["low"] is None
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+def test_numpys_numbers_are_numbers(name):
+    mine = INTERVALS[name](resamples=np.int64(200), seed=np.uint8(3), level=np.float32(0.5))
+    plain = INTERVALS[name](resamples=200, seed=3, level=0.5)
+    assert (mine.value, mine.low, mine.high) == (plain.value, plain.low, plain.high)
+    assert mine.low < mine.high
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("seed", value) for value in (-1, 1.5, True, "1", None, math.nan)),
+        *(("resamples", value) for value in (0, -1, 2.5, True, "5", 10**12)),
+        *(("level", value) for value in (0, 1, -0.1, 1.5, math.nan, math.inf, True, "0.9")),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(name, setting, value):
+    word = "confidence" if (name, setting) == ("alpha", "level") else setting
+    with pytest.raises(UsageError, match=f"^{word} must"):
+        INTERVALS[name](**{setting: value})
 
 
 def test_an_estimate_prints_its_reason():

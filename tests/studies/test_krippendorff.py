@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -86,9 +87,97 @@ def test_the_order_of_raters_and_units_does_not_matter():
     assert krippendorff_alpha(shuffled, "ordinal") == pytest.approx(krippendorff_alpha(table, "ordinal"), abs=1e-12)
 
 
+class NAType:
+    """As pandas.NA behaves: comparing it gives itself, and it is neither true nor false."""
+
+    def __eq__(self, other):
+        return self
+
+    __ne__ = __eq__
+
+    def __hash__(self):
+        return 1
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    def __float__(self):
+        raise TypeError("float() argument must be a string or a real number, not 'NAType'")
+
+
+def test_the_stand_in_is_like_pandas_na():
+    pandas = pytest.importorskip("pandas")
+    for na in (pandas.NA, NAType()):
+        assert type(na).__name__ == "NAType"
+        with pytest.raises(TypeError):
+            bool(na != na)
+        with pytest.raises(TypeError):
+            float(na)
+
+
+MISSING = {
+    "NaN": NAN, "None": None, "pandas.NA": NAType(), "NumPy's": np.float32("nan"), "decimal": Decimal("NaN"),
+    "no time": np.datetime64("NaT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("none", MISSING.values(), ids=MISSING)
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_every_kind_of_missing_is_missing(none, level):
+    table = [[none if isinstance(v, float) and math.isnan(v) else v for v in row] for row in FOUR_OBSERVERS]
+    published = {"nominal": 0.743, "ordinal": 0.815, "interval": 0.849}[level]
+    for ratings in (table, np.array(table, dtype=object)):
+        assert krippendorff_alpha(ratings, level) == pytest.approx(published, abs=5e-4)
+        assert krippendorff_bootstrap(ratings, level, resamples=50).n == 11
+        assert raw_agreement(ratings) == pytest.approx(raw_agreement(FOUR_OBSERVERS))
+
+
+@pytest.mark.parametrize("none", MISSING.values(), ids=MISSING)
+def test_missing_among_texts_is_no_answer(none):
+    words = [["yes", none, "no"], ["yes", "no", "no"], [none, "no", "yes"]]
+    assert krippendorff_alpha(words) == pytest.approx(by_definition([[1, NAN, 0], [1, 0, 0], [NAN, 0, 1]], "nominal"))
+
+
+@pytest.mark.parametrize("fill", [0, 3, NAN])
+def test_masked_cells_are_missing(fill):
+    table = np.array(FOUR_OBSERVERS)
+    masked = np.ma.MaskedArray(np.where(np.isnan(table), fill, table), np.isnan(table))
+    assert krippendorff_alpha(masked) == pytest.approx(0.743, abs=5e-4)
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", " nan ", "", " ", "<NA>"])
+@pytest.mark.parametrize("others", [("yes", "no"), ("1", "0")])
+@pytest.mark.parametrize("form", [list, np.array, lambda rows: np.array(rows, dtype=object)])
+def test_a_text_that_looks_missing_is_asked_about(text, others, form):
+    """NumPy makes "nan" of NaN among texts: neither an answer nor silently none."""
+    a, b = others
+    with pytest.raises(UsageError, match="pass None or NaN for a missing answer"):
+        krippendorff_alpha(form([[a, text, b], [a, b, b]]))
+
+
+def test_numbers_in_texts_are_texts():
+    assert krippendorff_alpha([["1", "2", "1"], ["1", "2", "2"]]) == krippendorff_alpha([[1, 2, 1], [1, 2, 2]])
+    assert krippendorff_alpha([["1", "1.0"], ["1.0", "1"]]) < 0
+    with pytest.raises(UsageError, match="texts have no order"):
+        krippendorff_alpha([["1", "2"], ["1", "2"]], "ordinal")
+
+
+def test_truth_values_are_answers():
+    table = [[True, False, True, None], [True, False, False, True]]
+    assert krippendorff_alpha(table) == pytest.approx(by_definition([[1, 0, 1, NAN], [1, 0, 0, 1]], "nominal"))
+    assert krippendorff_alpha(np.array([[True, False], [True, True]])) == krippendorff_alpha([[1, 0], [1, 1]])
+
+
+def test_perfect_agreement_has_no_interval():
+    estimate = krippendorff_bootstrap([[0, 1, 0, 1, 1], [0, 1, 0, 1, 1]])
+    assert estimate.value == 1.0
+    assert math.isnan(estimate.low)
+    assert "do not differ" in estimate.reason
+    one = krippendorff_bootstrap([[0, 1, NAN], [1, NAN, NAN]])
+    assert "only one unit with two answers" in one.reason
+
+
 def test_none_is_missing_as_nan_is():
-    table = [[None if isinstance(v, float) and math.isnan(v) else v for v in row] for row in FOUR_OBSERVERS]
-    assert krippendorff_alpha(table) == pytest.approx(krippendorff_alpha(FOUR_OBSERVERS))
     words = [["yes", None, "no"], ["yes", "no", "no"], [None, "no", "yes"]]
     numbers = [[1, NAN, 0], [1, 0, 0], [NAN, 0, 1]]
     assert krippendorff_alpha(words) == pytest.approx(krippendorff_alpha(numbers))
@@ -122,6 +211,11 @@ def test_says_why_there_is_no_alpha(ratings, why, caplog):
         ([list(range(101)), list(range(101))], "interval"),
         ([[1, math.inf]], "nominal"),
         ([["a", "b"]], "ordinal"),
+        ([[1, 2], [1]], "nominal"),
+        ([[b"a", b"b"], [b"a", b"a"]], "nominal"),
+        ([[1j, 2], [1, 2]], "nominal"),
+        ([[{}, 1], [1, 1]], "nominal"),
+        ([[[1], [2]], [[1], [2]]], "nominal"),
         ([[1, 0]], "ratio"),
     ],
 )
@@ -144,8 +238,8 @@ def test_each_resample_equals_the_definition_on_its_columns(level):
     for counts in resample_counts(n, 12, seed=4):
         for row in counts.astype(int):
             draws.append(by_definition(table[:, np.repeat(np.arange(n), row)], level))
-    estimate = krippendorff_bootstrap(table, level, resamples=12, seed=4)
-    tail = stats.norm.cdf(-stats.t.ppf(0.975, n - 1) * math.sqrt(n / (n - 1)))
+    estimate = krippendorff_bootstrap(table, level, confidence=0.8, resamples=12, seed=4)
+    tail = stats.norm.cdf(-stats.t.ppf(0.9, n - 1) * math.sqrt(n / (n - 1)))
     assert (estimate.low, estimate.high) == pytest.approx(tuple(np.quantile(draws, [tail, 1 - tail])))
 
 

@@ -116,6 +116,14 @@ def test_sweep_draws_its_figures(run, files, tmp_path):
         (("compare", "results.csv"), "two results"),
         (("compare", "results.csv", "better.csv", "--measure", "beauty"), "measure must be"),
         (("compare", "results.csv", "better.csv", "--aim", "beauty"), "no measure 'beauty'"),
+        (("compare", "results.csv", "better.csv", "--by", "groop"), "by must be one of group, task"),
+        (("compare", "results.csv", "other.csv", "--by", "groop"), "by must be one of group, task"),
+        (("compare", "results.csv", "better.csv", "--aim", "pass_both", "--by", "groop"), "by must be one of"),
+        (("compare", "results.csv", "other.csv", "--aim", "pass_both"), "different encoders"),
+        (("compare", "results.csv", "better.csv", "--aim", "pass_both", "--page", "p.html"), "--page"),
+        (("compare", "results.csv", "other.csv", "--page", "p.html"), "--page"),
+        (("compare", "results.csv", "better.csv", "--aim", "pass_both", "--gain", "nan"), "gain and loss"),
+        (("study", "make", "results.csv", "new", "--profile", "profile", "--seed", "-1"), "--seed"),
         (("study", "export", "."), "nobody has rated"),
         (("study", "serve", "none"), "no such study folder"),
         (("study", "coherence", "profile", "--encoder", "none"), "not known"),
@@ -130,12 +138,62 @@ def test_wrong_use_is_exit_code_2_and_one_line(run, files, monkeypatch, argument
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("agree", "votes.csv", "results.csv"),
+        ("compare", "results.csv", "better.csv"),
+        ("compare", "results.csv", "other.csv"),
+        ("compare", "results.csv", "better.csv", "--aim", "pass_both"),
+    ],
+    ids=["agree", "builds", "encoders", "best"],
+)
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("seed", ("-1", "1.5", "x", "")),
+        ("resamples", ("-1", "0", "99999999999", "2.5", "nan")),
+        ("level", ("-1", "0", "1", "95", "nan", "inf", "x")),
+    ],
+)
+def test_a_setting_of_the_intervals_that_cannot_be_used_is_named(run, files, monkeypatch, command, option, values):
+    """Whatever the command makes of it, and never as a traceback."""
+    monkeypatch.chdir(files)
+    for value in values:
+        code, out, err = run(*command, f"--{option}={value}")
+        assert (code, out) == (2, "")
+        assert re.search(rf"(^|\W){option}\b", err)
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [("alpha", ("0", "1", "-0.1", "nan", "x")), ("k", ("0", "-1", "21", "2.5")), ("base-alpha", ("0", "2", "nan")),
+     ("base-k", ("0", "21", "1.5"))],
+)  # fmt: skip
+def test_a_setting_of_the_sweep_that_cannot_be_used_is_named(run, files, monkeypatch, option, values):
+    monkeypatch.chdir(files)
+    for value in values:
+        code, out, err = run("sweep", "results.csv", "--profile", "profile", f"--{option}={value}")
+        assert (code, out) == (2, "")
+        assert option.removeprefix("base-") in err
+        assert "Traceback" not in err
+
+
+def test_a_huge_seed_is_a_seed(run, files):
+    assert run("agree", files / "votes.csv", files / "results.csv", "--seed", 10**30, "--resamples", 50)[0] == 0
+
+
 def test_agree_prints_table_14_and_the_paired_comparison(run, files):
     code, out, err = run("agree", files / "votes.csv", files / "results.csv", files / "other.csv", "--resamples", 200)
     assert code == 0
     assert re.search(r"projection:test +style +0\.9\d \[0\.\d\d, 1?\.?0?\.?\d+", out)
     assert re.search(r"^question +raters +answers", out, re.M)
-    assert re.search(r"style: AUROC of results\.csv minus other\.csv: 0\.\d+ \[.*DeLong p = ", err)
+    assert re.search(
+        r"^style: AUROC of results\.csv minus other\.csv, \d+ assets .*: 0\.\d+ \[.*DeLong p = ", out, re.M
+    )
+    assert out.startswith("Scores and verdicts against the raters' majority, 95 % intervals\n")
+    assert re.search(r"style: \d+ assets with a majority have no score", err)
     code, out, _ = run(
         "agree", files / "votes.csv", files / "results.csv", files / "other.csv", "--json", "--resamples", 50
     )
@@ -144,32 +202,72 @@ def test_agree_prints_table_14_and_the_paired_comparison(run, files):
     assert read["paired"][0]["difference"]["value"] > 0
     code, out, _ = run("agree", files / "votes.csv", files / "results.csv", "--format", "markdown", "--resamples", 50)
     assert out.startswith("| encoder | question | AUROC |")
+    assert "intervals\n" not in out
 
 
 def test_agree_says_why_there_is_no_number(run, files, tmp_path):
     write_votes(tmp_path / "one.csv", [Vote(f"a{i}", "ana", "style", "yes") for i in range(5)])
-    code, out, err = run("agree", tmp_path / "one.csv", files / "results.csv", "--resamples", 50)
+    code, out, _ = run("agree", tmp_path / "one.csv", files / "results.csv", "--resamples", 50)
     assert code == 0
-    assert "one rater only" in err
-    assert "both classes are needed" in err
-    assert " - " in out
+    assert re.search(r"^\(\d\) one rater only", out, re.M)
+    assert re.search(r"^\(\d\) both classes are needed", out, re.M)
+    assert " - (1)" in out
 
 
 def test_compare_two_builds(run, files, tmp_path):
     code, out, err = run("compare", files / "results.csv", files / "better.csv", "--page", tmp_path / "page.html")
     assert code == 0
     assert re.search(r"^assets: \d+ changed, 0 gained, 0 lost, \d+ same$", out, re.M)
-    assert re.search(r"^pass_both over 3 of group: mean change 0\.\d+ .*1 higher, 0 lower, 2 equal", out, re.M)
+    assert re.search(r"^pass_both over 3 groups: mean change 0\.\d+ .*1 higher, 0 lower, 2 equal", out, re.M)
+    decided = re.search(r"^shares of the assets with a verdict \((\d+) before, (\d+) after\):$", out, re.M)
+    rows = ResultTable.read(files / "results.csv")
+    assert decided.groups() == (str(sum(r.both_pass is not None for r in rows)),) * 2
     assert "page.html" in err
     assert "<article>" in (tmp_path / "page.html").read_text()
     code, out, _ = run("compare", files / "results.csv", files / "better.csv", "--json", "--resamples", 100)
     assert json.loads(out)["tasks"]["result"]["wins"] == 1
 
 
+def test_compare_says_what_it_cannot_compare(run, files, tmp_path):
+    """One group in common, none, a group without a partner, and no verdict on one side: each is said, none ends it."""
+    table = ResultTable.read(files / "results.csv")
+    renamed = {"good": ("good",), "none": (), "more": ("good", "fair")}
+    for name, kept in renamed.items():
+        rows = tuple(r if r.group in kept else replace(r, group="else") for r in table)
+        ResultTable(rows).write(tmp_path / f"{name}.csv")
+    ResultTable(tuple(replace(r, status="uncalibrated", both_pass=None) for r in table)).write(tmp_path / "never.csv")
+    said = {
+        "good": "no comparison over groups: 1 in common, at least two are needed",
+        "none": "no comparison over groups: 0 in common, at least two are needed",
+        "more": "left out, groups that have a number in results.csv alone: 1 (poor)",
+        "never": "no comparison over groups: no group has a number for pass_both in both",
+    }
+    for name, words in said.items():
+        code, out, err = run("compare", files / "results.csv", tmp_path / f"{name}.csv")
+        assert code == 0
+        assert words in err
+        assert out.startswith("assets: ")
+    tasks = json.loads(run("compare", files / "results.csv", tmp_path / "none.csv", "--json")[1])["tasks"]
+    assert tasks == {"reason": said["none"]}
+
+
+def test_compare_says_that_thresholds_differ(run, files, tmp_path):
+    from assetscore.profile import Profile
+
+    table = ResultTable.read(files / "results.csv")
+    table.rethreshold(alpha=0.25, profile=Profile.load(files / "profile")).write(tmp_path / "strict.csv")
+    code, _, err = run("compare", files / "results.csv", tmp_path / "strict.csv")
+    assert code == 0
+    assert "style thresholds differ for" in err
+    assert "another alpha, k or rule" in err
+
+
 def test_compare_two_encoders(run, files):
     code, out, _ = run("compare", files / "results.csv", files / "other.csv")
     assert code == 0
-    assert "Spearman" in out
+    assert "are 3 groups in the same order by pass_both?" in out
+    assert re.search(r"Spearman .*\d|no number: ", out)
+    assert re.search(r"^best under results.csv: \w+", out, re.M)
     assert json.loads(run("compare", files / "results.csv", files / "other.csv", "--json")[1])["kind"] == "encoders"
 
 
@@ -179,6 +277,20 @@ def test_compare_keeps_the_best(run, files):
     assert code == 0
     assert out.splitlines()[-1] == "keep better.csv"
     assert json.loads(run("compare", *builds, "--aim", "pass_both", "--json")[1])["best"] == 2
+
+
+def test_compare_keeps_no_build_without_a_number(run, files, tmp_path):
+    table = ResultTable.read(files / "results.csv")
+    ResultTable(tuple(replace(r, status="empty", both_pass=None) for r in table)).write(tmp_path / "never.csv")
+    never, builds = tmp_path / "never.csv", (tmp_path / "never.csv", files / "results.csv")
+    out = run("compare", *builds, "--aim", "pass_both")[1]
+    assert "the first build with a number for pass_both" in out
+    assert out.splitlines()[-1] == "keep results.csv"
+    out = run("compare", never, never, "--aim", "pass_both")[1]
+    assert out.splitlines()[-1] == "keep never.csv  (no build has a number for pass_both, so the first is kept)"
+    read = json.loads(run("compare", never, never, "--aim", "pass_both", "--json")[1])
+    assert read["builds"][0]["pass_both"] is None
+    assert "no build has a number" in read["reason"]
 
 
 def test_results_of_one_name_are_told_apart(run, files, tmp_path):
@@ -259,6 +371,7 @@ def test_coherence_lists_the_odd_one_first(run, tmp_path):
     assert text.index("odd.png") < text.index("0.png")
     assert str(tmp_path) not in text
     assert out.splitlines()[2].endswith("odd.png")
+    assert "z: robust standard deviations from the median" in out.splitlines()[1]
     (tmp_path / "set" / "broken.png").write_bytes(b"x")
     code, out, err = run("study", "coherence", tmp_path / "set", "--json")
     assert code == 1

@@ -228,6 +228,13 @@ def test_alphas_from_arange_are_the_decimals_they_mean(study):
         assert (mine.style.pass_rate, mine.references_both) == (other.style.pass_rate, other.references_both)
 
 
+def test_numpys_numbers_are_numbers(study):
+    profile, table, _, _ = study
+    mine = sweep(profile, table, alphas=np.array([0.1], np.float32), ks=np.array([3], np.int16), k=np.int64(4))
+    assert set(mine.cells) == {(a, k) for a in (0.1, 0.15) for k in (3, 4)}
+    assert json.loads(json.dumps(mine.to_dict(), allow_nan=False))["base"] == {"alpha": 0.15, "k": 4}
+
+
 def test_a_profile_alone_gives_the_references_columns(study):
     profile, _, _, _ = study
     cell = sweep(profile).cells[0.15, 5]
@@ -256,6 +263,12 @@ def test_wrong_use_is_named(study):
         sweep(profile, table, ks=[21])
     with pytest.raises(UsageError, match="alpha"):
         sweep(profile, table, alphas=[0.0])
+    for wrong in (2.5, 0, -1, True, "5", None, math.nan):
+        with pytest.raises(UsageError, match="k must be a whole number between 1 and 20"):
+            sweep(profile, table, ks=[wrong])
+    for wrong in (None, True, "0.1", -0.1, 1.0, math.nan):
+        with pytest.raises(UsageError, match="alpha"):
+            sweep(profile, table, alphas=[wrong])
     with pytest.raises(UsageError, match="similarities"):
         sweep(profile, [replace(table.rows[1], top_style=(0.5,))])
     with pytest.raises(ProfileMismatchError, match="other:1"):

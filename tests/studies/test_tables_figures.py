@@ -13,7 +13,7 @@ from assetscore.errors import MissingExtraError, UsageError
 from assetscore.studies import figures
 from assetscore.studies.intervals import Estimate
 from assetscore.studies.sweep import sweep
-from assetscore.studies.tables import alpha_table, format_table, k_table
+from assetscore.studies.tables import Missing, alpha_table, format_table, k_table
 from assetscore.studies.votes import Vote, Votes
 
 from .planted import planted
@@ -26,12 +26,13 @@ def test_text_is_aligned():
     assert format_table(HEADER, ROWS) == (
         "encoder              AUROC  n\n"
         "csd      0.54 [0.41, 0.67]  3\n"
-        "a_b|<c>                  -  -\n"
+        "a_b|<c>              - (1)  -\n"
+        "(1) one class\n"
     )  # fmt: skip
 
 
 def test_markdown_latex_and_csv_escape_what_strangers_wrote():
-    assert format_table(HEADER, ROWS, "markdown").splitlines()[3] == r"| a\_b\|&lt;c&gt; | - | - |"
+    assert format_table(HEADER, ROWS, "markdown").splitlines()[3] == r"| a\_b\|&lt;c&gt; | - (1) | - |"
     latex = format_table([*HEADER, ""], [[*row, "&%$#_{}"] for row in ROWS], "latex")
     assert r"\&\%\$\#\_\{\}" in latex
     rows = list(csv.DictReader(io.StringIO(format_table(HEADER, ROWS, "csv"))))
@@ -41,8 +42,57 @@ def test_markdown_latex_and_csv_escape_what_strangers_wrote():
         "AUROC low": "0.410000",
         "AUROC high": "0.670000",
         "n": "3",
+        "reason": "",
     }
     assert rows[1]["AUROC"] == rows[1]["n"] == ""
+    assert rows[1]["reason"] == "AUROC: one class"
+
+
+WHY = "one <class> & _none_"
+REASONS = [
+    ["a", Estimate(math.nan, reason=WHY), 0.5, 1],
+    ["b", Estimate(0.5, reason="no interval: one task"), Missing(WHY), 2],
+    ["c", Estimate(0.5, 0.25, 0.75), Missing("else\x1b[2J"), None],
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "cells", "notes"),
+    [
+        ("text", ["- (1)", "0.50 (2)", "- (3)"], [f"(1) {WHY}", "(2) no interval: one task", "(3) else\ufffd[2J"]),
+        ("markdown", ["- (1)", "0.50 (2)", "- (3)"], [r"(1) one &lt;class&gt; &amp; \_none\_", "(2) no interval"]),
+        ("latex", ["- (1)", "0.50 (2)", "- (3)"], [r"{\footnotesize (1) one <class> \& \_none\_}", "(2) no interval"]),
+    ],
+)
+def test_every_table_says_why_a_number_is_missing(format, cells, notes):
+    """Each reason once, in the order in which the cells need it, escaped as the cells are."""
+    text = format_table(["name", "x", "y", "n"], REASONS, format)
+    places = [text.index(part) for part in notes]
+    assert places == sorted(places)
+    assert all(cell in text[: places[0]] for cell in cells)
+    assert text.count("(1)") == 3
+    assert "\x1b" not in text
+
+
+def test_csv_says_why_in_a_column():
+    rows = list(csv.DictReader(io.StringIO(format_table(["name", "x", "y", "n"], REASONS, "csv"))))
+    assert [row["x low"] for row in rows] == ["", "", "0.250000"]
+    assert [row["reason"] for row in rows[:2]] == [f"x: {WHY}", f"x: no interval: one task; y: {WHY}"]
+    mixed = format_table(["name", "x", "y"], [["a", Missing("no"), 1], ["b", Estimate(0.5, 0.25, 0.75), 2]], "csv")
+    assert [row["y"] for row in csv.DictReader(io.StringIO(mixed))] == ["1", "2"]
+    assert "reason" not in format_table(["name", "x"], [["a", 0.5]], "csv")
+
+
+def test_a_sweep_without_votes_or_results_says_so():
+    profile, table, _ = planted()
+    header, *lines = alpha_table(sweep(profile, table), "csv").splitlines()
+    assert header == "alpha,style pass,sem pass,Pass_both,Vanilla both,No verdict,,reason"
+    assert "no category holds enough references" in lines[0]
+    for text in (alpha_table(sweep(profile)), k_table(sweep(profile))):
+        assert "(1) no results were given" in text
+        assert "(2)" not in text.splitlines()[3]
+    alone = sweep(profile, [row for row in table if row.group == "good"])
+    assert "an order needs two groups" in k_table(alone)
 
 
 def test_nothing_in_a_name_moves_the_cursor():
@@ -72,11 +122,11 @@ def swept():
 def test_the_papers_columns_are_there(swept):
     header, *lines = alpha_table(swept, "csv").splitlines()
     assert header == (
-        "alpha,style Acc,style Rej,style Bal,sem Acc,sem Rej,sem Bal,Bal,Pass_both,Vanilla both,No verdict,"
+        "alpha,style Acc,style Rej,style Bal,sem Acc,sem Rej,sem Bal,Bal,Pass_both,Vanilla both,No verdict,,reason"
     )
     assert len(lines) == 7
     cell = swept.cells[0.15, 5]
-    used = next(line for line in lines if line.endswith("<- used")).split(",")
+    used = next(line for line in lines if ",<- used" in line).split(",")
     assert float(used[1]) == pytest.approx(cell.style.votes.acceptance, abs=1e-6)
     assert float(used[9]) == pytest.approx(cell.references_both, abs=1e-6)
     header, *lines = k_table(swept, "csv").splitlines()
@@ -113,6 +163,26 @@ def test_a_figure_says_why_a_number_is_missing():
     pytest.importorskip("matplotlib")
     figure = figures.plot_estimates({"style": ROWS[0][1], "object": ROWS[1][1]}, "T", "x", chance=0.5)
     assert "no number: one class" in drawn(figure)[1]
+
+
+def test_a_figure_says_why_an_interval_is_missing():
+    pytest.importorskip("matplotlib")
+    shown = {"a": Estimate(0.5, reason="no interval: one task", n=1), "b": Estimate(0.5, 0.25, 0.75, n=58)}
+    text = drawn(figures.plot_estimates(shown, "T", "x"))[1]
+    assert "no interval: one task" in text
+    assert "0.50 (n = 58)" in text
+
+
+def test_lines_are_told_apart_without_colour(swept):
+    """Each line of a panel has its own marker and dash, and every axis its unit."""
+    pytest.importorskip("matplotlib")
+    for figure in (figures.plot_alpha(swept), figures.plot_k(swept)):
+        for ax in figure.axes:
+            lines = [line for line in ax.lines if line.get_marker() != "None" and line.get_linestyle() != "None"]
+            looks = [(line.get_marker(), line.get_linestyle()) for line in lines]
+            assert len(looks) == len(set(looks)) >= 2
+            assert ax.get_xlabel()
+    assert {ax.get_ylabel() for ax in figures.plot_k(swept).axes} == {"share of assets", "Spearman's rho"}
 
 
 def test_figures_are_written_by_their_ending(tmp_path):
