@@ -132,12 +132,14 @@ def planted(seed, n=200, raters=9, shift=1.0):
 
 
 def test_a_planted_study_is_recovered():
+    """The area of classes 1 apart; alpha of raters who err one time in ten on balanced labels, (1 - 2 / 10)^2."""
     truth = stats.norm.cdf(1.0 / math.sqrt(2))
-    covered = {"delong": 0, "bootstrap": 0}
+    covered = {"delong": 0, "bootstrap": 0, "alpha": 0}
     for seed in range(100):
-        (result,) = agreement(*planted(seed, n=120, raters=7), resamples=300, seed=seed).questions
+        (result,) = agreement(*planted(seed, n=120, raters=7), seed=seed).questions
         covered["delong"] += result.auroc.low <= truth <= result.auroc.high
         covered["bootstrap"] += result.auroc_bootstrap.low <= truth <= result.auroc_bootstrap.high
+        covered["alpha"] += result.alpha.low <= 0.8**2 <= result.alpha.high
     assert min(covered.values()) >= 90, covered
 
 
