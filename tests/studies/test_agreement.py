@@ -131,6 +131,7 @@ def planted(seed, n=200, raters=9, shift=1.0):
     return Votes(votes), rows
 
 
+@pytest.mark.slow
 def test_a_planted_study_is_recovered():
     """The area of classes 1 apart; alpha of raters who err one time in ten on balanced labels, (1 - 2 / 10)^2."""
     truth = stats.norm.cdf(1.0 / math.sqrt(2))
