@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
@@ -16,6 +12,7 @@ from assetscore.studies.rating.store import Store
 from assetscore.studies.votes import read_votes, write_votes
 
 from ..browser import Browser, find_chromium
+from .serving import serving as server
 
 pytest.importorskip("flask", reason="no flask: the rating page needs the extra 'study'")
 pytest.importorskip("waitress", reason="no waitress: the rating page needs the extra 'study'")
@@ -25,29 +22,13 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: set CHROMIUM, or install one, to test the rating page"),
 ]
-SERVER = """
-import sys
-from assetscore.studies.rating.app import serve
-from assetscore.studies.rating.store import Store
-from assetscore.studies.rating.study import read_study
-folder, port = sys.argv[1], int(sys.argv[2])
-serve(read_study(folder), Store(folder + "/answers.sqlite"), port=port, ready=lambda url: print(url, flush=True))
-"""
 
 
 @contextmanager
 def serving(folder, port=0, kill=False):
     """The server in a process of its own; yields its address."""
-    command = [sys.executable, "-c", SERVER, str(folder), str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=os.getcwd())
-    try:
-        url = process.stdout.readline().strip()
-        assert url, "the server did not start"
+    with server(folder, port, kill) as (url, _):
         yield url
-    finally:
-        process.send_signal(signal.SIGKILL if kill else signal.SIGINT)
-        process.wait(timeout=15)
-        process.stdout.close()
 
 
 class Rater:
