@@ -25,7 +25,7 @@ __all__ = ["register"]
 FormatOption = Annotated[str, typer.Option(help="Tables on stdout: text, markdown, csv or latex.")]
 LevelOption = Annotated[float, typer.Option(help="Level of the intervals.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0)]
-ByOption = Annotated[str, typer.Option(help="Column that names a task or a model: group, category, game.")]
+ByOption = Annotated[str, typer.Option(help="Column that names a task or a model: group, task, category, game.")]
 
 
 def register(app: typer.Typer) -> None:
