@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from PIL import Image
 
 from assetscore.studies.rating.store import Store
 from assetscore.studies.votes import read_votes, write_votes
@@ -55,9 +56,9 @@ class Rater:
         self.browser.write(name)
         self.click("button.main")
 
-    def answered(self, done):
+    def answered(self, done, total=6):
         """Wait until the page says so and listens to keys."""
-        text = json.dumps(f"{done} of 6 answered")
+        text = json.dumps(f"{done} of {total} answered")
         self.until(
             f"document.getElementById('progress')?.textContent === {text} && !!document.querySelector('fieldset.current')"
         )
@@ -141,7 +142,10 @@ def test_by_mouse_with_a_change_of_mind(study_folder):
     assert {(vote.question, vote.answer) for vote in votes} == {("style", "unsure"), ("object", "yes")}
 
 
-@pytest.mark.parametrize(("width", "height", "factor"), [(360, 740, 16), (375, 667, 12), (375, 553, 8)])
+@pytest.mark.parametrize(
+    ("width", "height", "factor"),
+    [(360, 740, 16), (375, 667, 12), (375, 553, 8), (667, 375, 8), (844, 390, 8), (1024, 600, 12)],
+)
 def test_on_a_phone_everything_is_in_reach(study_folder, width, height, factor):
     with serving(study_folder) as url, rater(width, height) as cem:
         cem.browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
@@ -164,6 +168,30 @@ def test_on_a_phone_everything_is_in_reach(study_folder, width, height, factor):
         cem.until("document.body.textContent.includes('answered this one already')")
     votes = Store(study_folder / "answers.sqlite", create=False).votes()
     assert {(vote.question, vote.answer) for vote in votes} == {("style", "yes"), ("object", "no")}
+
+
+SIZES = [(1, 1), (3, 200), (200, 3), (24, 24), (100, 100), (256, 16), (512, 512)]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (375, 667), (667, 375)])
+def test_no_size_is_enlarged_by_a_fraction_or_leaves_the_screen(study_folder, width, height):
+    (study_folder / "manifest.csv").unlink()
+    (study_folder / "textures" / "item").mkdir(parents=True)
+    for size in SIZES:
+        Image.new("RGB", size, (200, 40, 40)).save(study_folder / "textures" / "item" / f"{size[0]}x{size[1]}.png")
+    with serving(study_folder) as url, rater(width, height) as ana:
+        ana.begin(url, "Ana")
+        for done in range(len(SIZES)):
+            ana.answered(done, len(SIZES))
+            across, down, rendering = ana.enlargement()
+            if across >= 1:
+                assert across == pytest.approx(down) == pytest.approx(round(across))
+                assert rendering == "pixelated" or across == 1
+            assert ana.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert ana.browser.evaluate(
+                "document.getElementById('texture').getBoundingClientRect().bottom <= innerHeight"
+            )
+            ana.keys("y", "y", "Enter")
 
 
 def test_two_people_one_after_the_other_in_one_browser(study_folder):

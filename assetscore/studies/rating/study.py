@@ -25,8 +25,11 @@ MAX_NAME = 255
 """Bytes of a folder's name."""
 LARGE, SMALL = 256, 64
 """Pixels to which the rated texture and a typical panel picture are enlarged."""
-SHORT = {37: 128, 44: 192}
-"""By the height of a phone's screen in rem, the smallest first: pixels to which the rated texture is enlarged there."""
+SHORT = {
+    "(max-width: 44rem) and (max-height: 37rem), (max-height: 30rem)": 128,
+    "(max-height: 44rem)": 192,
+}
+"""By kind of screen, the first that fits: pixels to which the rated texture is enlarged there."""
 
 
 @dataclass(frozen=True)
