@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from select import select
 from typing import Any
@@ -56,10 +58,7 @@ class Browser:
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
         targets = self.call("Target.getTargets")["targetInfos"]
-        page = next(target["targetId"] for target in targets if target["type"] == "page")
-        self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
+        self._attach(next(target["targetId"] for target in targets if target["type"] == "page"))
         self.resize(width, height)
 
     def __enter__(self) -> Browser:
@@ -92,6 +91,24 @@ class Browser:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return dict(answer["result"])
             self.events.append(answer)
+
+    def _attach(self, page: str) -> None:
+        self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    @contextmanager
+    def tab(self) -> Iterator[None]:
+        """Another tab, with the same cookies, in front meanwhile."""
+        first, self._session = self._session, None
+        page = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._attach(page)
+        try:
+            yield
+        finally:
+            self._session = None
+            self.call("Target.closeTarget", targetId=page)
+            self._session = first
 
     def open(self, url: str) -> None:
         """Load a page and wait until it is complete; a new fragment alone does not load it again."""

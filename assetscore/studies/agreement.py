@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..errors import UsageError
 from ..table import Row
 from .auroc import PairedAuroc, auroc, auroc_bootstrap, auroc_delong, compare_auroc
+from .ids import rows_by_name
 from .intervals import Estimate
 from .krippendorff import krippendorff_alpha, krippendorff_bootstrap, raw_agreement
 from .majority import Majority, VerdictAgreement, majority, majority_labels, verdict_agreement
@@ -108,18 +109,20 @@ def agreement(
 
     Args:
         votes: of the study.
-        rows: of the results, a ResultTable say; one row an asset.
+        rows: of the results, a ResultTable say. Votes name them by asset_id; where several rows share one, by
+            `ids.full_id`, "GAME/GROUP/TASK: ASSET_ID", as `study make` does.
         level, resamples, seed: of the intervals.
 
     Raises:
         ManifestError: a vote names an asset that is not among the rows; its line is named.
-        UsageError: an asset with votes belongs to two rows.
+        UsageError: an asset with votes belongs to two rows, or two of the votes' names to one row.
     """
-    by_id = rows_by_id(rows, frozenset(votes.assets))
-    votes.check_assets(by_id)
+    listed = tuple(rows)
+    by_name = rows_by_name(listed, votes.assets)
+    votes.check_assets(by_name)
     settings = (level, resamples, seed)
-    parts = tuple(_question(votes, question, by_id, *settings) for question in votes.questions)
-    encoders = dict.fromkeys(row.encoder for row in by_id.values())
+    parts = tuple(_question(votes, question, by_name, *settings) for question in votes.questions)
+    encoders = dict.fromkeys(row.encoder for row in listed)
     return Agreement(", ".join(name for name in encoders if name), parts)
 
 
@@ -148,8 +151,7 @@ def compare_encoders(
     if name is None:
         raise UsageError(f"question must be one of {', '.join(SCORE_COLUMNS)}, got {question!r}")
     column = SCORE_COLUMNS[name][0]
-    voted = frozenset(votes.assets)
-    tables = rows_by_id(first, voted), rows_by_id(second, voted)
+    tables = rows_by_name(first, votes.assets), rows_by_name(second, votes.assets)
     for table in tables:
         votes.check_assets(table)
     labels = majority(votes.matrix(name)).labels
@@ -164,15 +166,15 @@ def compare_encoders(
     return replace(pair, **{part: replace(getattr(pair, part), reason=reason) for part in parts})
 
 
-def rows_by_id(rows: Iterable[Row], needed: Collection[str] | None = None) -> dict[str, Row]:
+def rows_by_id(rows: Iterable[Row]) -> dict[str, Row]:
     """Result rows by asset_id.
 
     Raises:
-        UsageError: an id (of the `needed` ones, where given) belongs to two rows, of two groups perhaps.
+        UsageError: an id belongs to two rows, of two groups perhaps.
     """
     table: dict[str, Row] = {}
     for row in rows:
-        if row.asset_id in table and (needed is None or row.asset_id in needed):
+        if row.asset_id in table:
             groups = f"groups {table[row.asset_id].group!r} and {row.group!r}"
             raise UsageError(
                 f"asset_id {row.asset_id!r} belongs to two rows of the results ({groups}); make ids unique"
@@ -182,12 +184,12 @@ def rows_by_id(rows: Iterable[Row], needed: Collection[str] | None = None) -> di
 
 
 def _question(
-    votes: Votes, question: str, by_id: Mapping[str, Row], level: float, resamples: int, seed: int
+    votes: Votes, question: str, by_name: Mapping[str, Row], level: float, resamples: int, seed: int
 ) -> QuestionAgreement:
     ratings = votes.matrix(question)
     asked: NDArray[np.bool_] = np.asarray((~np.isnan(ratings)).any(axis=0))
     result = majority(ratings[:, asked])
-    rows = [by_id[asset] for asset, there in zip(votes.assets, asked, strict=True) if there]
+    rows = [by_name[asset] for asset, there in zip(votes.assets, asked, strict=True) if there]
     score_column, pass_column = SCORE_COLUMNS[question]
     scores = np.array([_number(getattr(row, score_column)) for row in rows])
     decided = ~np.isnan(result.labels)

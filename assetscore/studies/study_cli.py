@@ -24,12 +24,14 @@ study_app = typer.Typer(
 )
 
 ANSWERS_FILE = "answers.sqlite"
+SHOWN = 5
+"""How many of what was left out are named; the study's folder names all."""
 
 
 @study_app.command("make")
 def make(
     results: Annotated[Path, TableArgument],
-    folder: Annotated[Path, typer.Argument(help="The study's folder to write.")],
+    folder: Annotated[Path, typer.Argument(help="The study's folder to write; it must not be there yet.")],
     profile: Annotated[str, typer.Option(help="The profile they were scored with.")] = DEFAULT_PROFILE,
     n: Annotated[int, typer.Option("-n", help="How many textures to show.", min=1)] = 40,
     seed: Annotated[int, typer.Option(help="Seed of the draw.", min=0)] = 0,
@@ -39,10 +41,17 @@ def make(
     from ..profile import Profile
     from .rating.make import make_study
 
-    drawn = make_study(read_results(results), Profile.load(profile), folder, n, seed)
+    draw = make_study(read_results(results), Profile.load(profile), folder, n, seed)
+    if draw.left_out:
+        remark(f"left out: {len(draw.left_out)} whose files cannot be shown; {folder / 'draw.json'} names all of them")
+        for name, reason in draw.left_out[:SHOWN]:
+            remark(f"left out: {name}: {reason}")
+    if len(draw.rows) < n:
+        remark(f"{n} textures were asked for; of {draw.scored} scored results {len(draw.rows)} can be shown")
     if as_json:
-        return print_json({"folder": str(folder), "assets": [row.asset_id for row in drawn]})
-    out(f"textures: {len(drawn)}, groups: {len({row.group for row in drawn})}, in {folder}")
+        left_out = [{"asset": name, "reason": reason} for name, reason in draw.left_out]
+        return print_json({"folder": str(folder), "assets": list(draw.names), "left_out": left_out})
+    out(f"textures: {len(draw.rows)}, groups: {len({row.group for row in draw.rows})}, in {folder}")
     return None
 
 

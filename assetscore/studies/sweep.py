@@ -20,7 +20,7 @@ from ..errors import UsageError
 from ..results import FAILING
 from ..summary import leave_one_out_row
 from ..table import Row, check_row
-from .agreement import rows_by_id
+from .ids import rows_by_name
 from .intervals import whole_number
 from .majority import VerdictAgreement, majority_labels, verdict_agreement
 from .paired import rank_agreement
@@ -164,8 +164,10 @@ def sweep(
     checks = _checks(profile, listed)
     labels: dict[str, _Floats] = {}
     if votes is not None:
-        ids = [row.asset_id for row in listed]
-        votes.check_assets(rows_by_id(listed, frozenset(votes.assets)))
+        by_name = rows_by_name(listed, votes.assets)
+        votes.check_assets(by_name)
+        names = {id(row): name for name, row in by_name.items()}
+        ids = [names.get(id(row), "") for row in listed]  # no asset of a votes file is called ""
         asked = {name: QUESTION_OF[name] for name in checks if QUESTION_OF[name] in votes.questions}
         labels = {name: majority_labels(votes, question, ids) for name, question in asked.items()}
     failing = np.array([row.status in FAILING for row in listed], dtype=bool)

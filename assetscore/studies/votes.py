@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator
@@ -13,8 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ManifestError
-from .strict_csv import read_rows
+from ..errors import ManifestError, UsageError
+from .ids import check_id
+from .strict_csv import csv_line, read_rows
 
 __all__ = ["ANSWERS", "QUESTIONS", "Vote", "Votes", "canonical_question", "read_votes", "votes_csv", "write_votes"]
 
@@ -84,9 +83,11 @@ class Votes:
         ids = frozenset(known)
         for vote in self.votes:
             if vote.asset not in ids:
+                blanks = vote.asset.strip() in ids
+                hint = "take away the blanks around it" if blanks else "votes name assets by asset_id"
                 raise ManifestError(
-                    f"{self.source}, line {vote.line}: asset {vote.asset!r} is not among the {len(ids)} assets of the "
-                    "results; votes name assets by asset_id"
+                    f"{self.source}, line {vote.line}: asset {vote.asset!r} is not among the assets of the results; "
+                    + hint
                 )
 
 
@@ -107,7 +108,7 @@ def read_votes(path: str | os.PathLike[str], known: Collection[str] | None = Non
 
     The first line names the columns, in any order: asset, rater, question, answer; further columns are ignored. A
     question is "style" ("fits") or "object" ("semantic", "recognisable"); an answer yes, no or unsure, in any case.
-    The byte order mark that spreadsheets put before UTF-8 is passed over; a file in another encoding is refused.
+    An asset's id is taken exactly as it is written; blanks around the other cells do not count.
 
     Args:
         path: the CSV file.
@@ -115,8 +116,8 @@ def read_votes(path: str | os.PathLike[str], known: Collection[str] | None = Non
 
     Raises:
         ManifestError: with the file and the line: a column is missing, an answer, question or asset is unknown, a
-            rater answered the same question on the same asset twice, a line is too long or no UTF-8, or there is no
-            vote.
+            rater answered the same question on the same asset twice, a line is too long or no UTF-8, the file begins
+            with a byte order mark, or there is no vote.
     """
     source = os.fspath(path)
     votes = tuple(_votes(source))
@@ -143,9 +144,10 @@ def _votes(source: str) -> Iterator[Vote]:
 
 
 def _vote(cells: dict[str, str], line: int, where: str) -> Vote:
-    asset, rater, asked, answered = (cells[name] for name in COLUMNS)
+    asset, rater = cells["asset"], cells["rater"].strip()
+    asked, answered = cells["question"].strip(), cells["answer"].strip()
     for name, value in (("asset", asset), ("rater", rater)):
-        if not value:
+        if not value.strip():
             raise ManifestError(f"{where}: {name} is empty")
     question, answer = canonical_question(asked), answered.casefold()
     if question is None:
@@ -156,22 +158,32 @@ def _vote(cells: dict[str, str], line: int, where: str) -> Vote:
 
 
 def votes_csv(votes: Iterable[Vote]) -> str:
-    """Votes as the text of a votes file.
+    """Votes as the text of a votes file, which `read_votes` reads back exactly.
+
+    Raises:
+        UsageError: an asset's id or a rater's name that such a file cannot hold: blank, longer than 8 KiB, with a NUL
+            or half of a surrogate pair; a rater's name that begins or ends in a blank.
 
     Example:
         >>> print(votes_csv([Vote("item/ruby", "ana", "style", "yes")]), end="")
         asset,rater,question,answer
         item/ruby,ana,style,yes
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((vote.asset, vote.rater, vote.question, vote.answer) for vote in votes)
-    return text.getvalue()
+    lines = [csv_line(COLUMNS)]
+    for vote in votes:
+        rater = check_id(vote.rater, "rater")
+        if rater != rater.strip():
+            raise UsageError(f"rater {rater[:60]!r} begins or ends in a blank")
+        lines.append(csv_line((check_id(vote.asset), rater, vote.question, vote.answer)))
+    return "".join(lines)
 
 
 def write_votes(path: str | os.PathLike[str], votes: Iterable[Vote]) -> None:
-    """Write a votes file; an interrupted write leaves the old file as it was."""
+    """Write a votes file; an interrupted write leaves the old file as it was.
+
+    Raises:
+        UsageError: as for `votes_csv`.
+    """
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:

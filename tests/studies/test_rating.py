@@ -11,6 +11,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,12 +51,17 @@ def begin(app, name):
 
 
 def token(html):
-    return re.search(r'name="item" value="([0-9a-f]+)"', html).group(1)
+    return hidden(html)["item"]
+
+
+def hidden(html):
+    """What a page's form sends of its own accord."""
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([0-9a-f]+)"', html))
 
 
 def answer(client, **answers):
     page = client.get("/rate").get_data(as_text=True)
-    return client.post("/rate", data={"item": token(page), **(answers or BOTH)})
+    return client.post("/rate", data={**hidden(page), **(answers or BOTH)})
 
 
 # the folder
@@ -144,6 +151,9 @@ def test_what_moves_in_the_game_moves_on_the_page(study_folder):
         ("made/secret_model_0.png,../item,,x", "plain folder name"),
         ("made/secret_model_0.png,..,,x", "plain folder name"),
         ("made/secret_model_0.png,,,x", "plain folder name"),
+        (f"made/secret_model_0.png,{'x' * 256},,x", "plain folder name"),
+        (f"made/secret_model_0.png,item,,{'x' * 9000}", "at most 8192"),
+        ('made/secret_model_0.png,item,,"  "', "is blank"),
         ("made/secret_model_0.png,item,,asset-3", "asset-3' is there twice"),
         ("made/none.png,item,,x", "cannot be shown"),
         ("manifest.csv,item,,x", "cannot be shown"),
@@ -399,7 +409,8 @@ def test_back_shows_my_own_last_answers_and_lets_me_change_them(app, store):
     page = client.get(back).get_data(as_text=True)
     checked = re.findall(r'name="(\w+)" value="(\w+)" required checked', page)
     assert checked == [("style", "yes"), ("object", "no")]
-    client.post("/rate", data={"item": token(page), "style": "no", "object": "no"})
+    assert "answered this one already" in page
+    client.post("/rate", data={**hidden(page), "style": "no", "object": "no"})
     assert {(v.question, v.answer) for v in store.votes()} == {("style", "no"), ("object", "no")}
 
 
@@ -416,22 +427,113 @@ def test_further_back_no_answer_is_shown(app):
 @pytest.mark.parametrize("given", [{}, {"style": "yes"}, {"style": "yes", "object": "perhaps"}])
 def test_half_an_answer_is_asked_again_and_kept_in_the_form(app, store, given):
     client = begin(app, "Ana")
-    item = token(client.get("/rate").get_data(as_text=True))
-    response = client.post("/rate", data={"item": item, **given})
+    sent = hidden(client.get("/rate").get_data(as_text=True))
+    response = client.post("/rate", data={**sent, **given})
     assert response.status_code == 400
     text = response.get_data(as_text=True)
     assert "answer both questions" in text
-    assert token(text) == item
+    assert hidden(text) == sent
     assert text.count(" checked") == (given.get("style") == "yes")
     assert store.votes() == []
 
 
-def test_a_stale_form_goes_on_without_harm(app, store):
+def test_a_form_speaks_for_whom_it_was_shown_to(app, store):
+    """One browser profile, two people, one after the other: the first one's page is still open in a tab."""
     client = begin(app, "Ana")
-    assert client.post("/rate", data={"item": "0" * 24, **BOTH}).location == "/rate"
-    assert client.get("/rate?item=" + "0" * 24).location == "/rate"
-    assert app.test_client().post("/rate", data=BOTH).location == "/"
+    left_open = hidden(client.get("/rate").get_data(as_text=True))
+    client.post("/leave")
+    nobody = client.post("/rate", data={**left_open, **BOTH})
+    assert (nobody.status_code, store.votes()) == (409, [])
+    assert "not kept" in nobody.get_data(as_text=True)
+    assert 'name="name"' in nobody.get_data(as_text=True), "it asks for the name"
+    client.post("/start", data={"name": "Ben"})
+    refused = client.post("/rate", data={**left_open, **BOTH})
+    text = refused.get_data(as_text=True)
+    assert (refused.status_code, store.votes()) == (409, [])
+    assert "That answer was not kept" in text
+    assert "Ben" in text
+    assert "Ana" not in text
+    answer(client)
+    assert {vote.rater for vote in store.votes()} == {"Ben"}
+    client.post("/start", data={"name": "Ana"})
+    assert client.post("/rate", data={**left_open, **BOTH}).status_code == 303, "it is hers again"
+    assert {vote.rater for vote in store.votes()} == {"Ana", "Ben"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"form": ""},
+        {"form": "0" * 24},
+        {"form": "\u00e9"},
+        {"item": "0" * 24},
+        {"item": "asset-0"},
+        {"item": "", "form": ""},
+        {"item": "another"},
+    ],
+    ids=str,
+)
+def test_a_form_that_was_not_shown_keeps_nothing(app, store, change):
+    client = begin(app, "Ana")
+    sent = hidden(client.get("/rate").get_data(as_text=True))
+    if change == {"item": "another"}:  # a texture of the study, but not the one this form was for
+        source = re.findall(r"/texture/([0-9a-f]+)", begin(app, "Cem").get("/rate").get_data(as_text=True))
+        change = {"item": next(t for t in [*source, *map(app_token(store), range(6))] if t != sent["item"])}
+    response = client.post("/rate", data={**sent, **BOTH, **change})
+    assert response.status_code == 409
+    assert "That answer was not kept" in response.get_data(as_text=True)
     assert store.votes() == []
+    assert client.get("/rate?item=" + "0" * 24).location == "/rate"
+
+
+def app_token(store):
+    return lambda number: store.token("item", f"asset-{number}")
+
+
+def test_two_studies_in_one_browser_keep_apart(study, store, tmp_path):
+    """A browser sends one host's cookies to every port of it."""
+    pytest.importorskip("flask")
+    from assetscore.studies.rating.app import create_app
+
+    apps = create_app(study, store), create_app(study, Store(tmp_path / "other.sqlite"))
+    names = [app.test_client().post("/start", data={"name": "Ana"}).headers["Set-Cookie"].split("=")[0] for app in apps]
+    assert names[0] != names[1]
+
+
+def test_two_servers_of_one_study_are_one(app, study, store):
+    from assetscore.studies.rating.app import create_app
+
+    client, other = begin(app, "Ana"), create_app(study, Store(store.path)).test_client()
+    cookie = client.get_cookie(app.config["SESSION_COOKIE_NAME"])
+    other.set_cookie(cookie.key, cookie.value)
+    seen = []
+    for turn in (client, other) * 3:
+        seen.append(token(turn.get("/rate").get_data(as_text=True)))
+        assert answer(turn).status_code == 303
+    assert len(set(seen)) == 6
+    assert len(store.votes()) == 12
+
+
+def test_the_page_of_a_large_study_takes_no_time_that_grows_with_the_answers_of_others(study, store):
+    """2,000 textures, each answered by 10 others: a page costs less than a quarter second of processor time."""
+    pytest.importorskip("flask")
+    from assetscore.studies.rating.app import create_app
+
+    item = next(iter(study.items.values()))
+    large = replace(study, items={f"a{i}": replace(item, asset_id=f"a{i}") for i in range(2000)})
+    others = [store.rater(f"r{i}").id for i in range(10)]
+    with sqlite3.connect(store.path) as connection:
+        connection.executemany(
+            "INSERT INTO answer (rater, asset, question, answer, given) VALUES (?, ?, ?, 'yes', '')",
+            [(other, f"a{i}", question) for other in others for i in range(2000) for question in BOTH],
+        )
+    client = begin(create_app(large, store), "Ana")
+    used = []
+    for _ in range(5):
+        start = time.process_time()
+        assert answer(client).status_code == 303
+        used.append(time.process_time() - start)
+    assert min(used) < 0.25
 
 
 def test_texts_of_strangers_are_escaped(app, study):
@@ -448,7 +550,7 @@ def test_pictures_come_by_token_only(app):
     client = begin(app, "Ana")
     page = client.get("/rate").get_data(as_text=True)
     sources = re.findall(r'src="(/(?:texture|reference)/[0-9a-f]{24}\.png)"', page)
-    assert len(sources) == 7  # the texture twice, five references
+    assert len(set(sources)) == 6  # the texture, five references
     for source in sources:
         response = client.get(source)
         assert response.mimetype == "image/png"
@@ -460,8 +562,8 @@ def test_pictures_come_by_token_only(app):
 def test_other_sites_cannot_reach_in(app):
     client = begin(app, "Ana")
     assert client.get("/rate", headers={"Host": "evil.example"}).status_code == 400
-    item = token(client.get("/rate").get_data(as_text=True))
-    evil = client.post("/rate", data={"item": item, **BOTH}, headers={"Origin": "http://evil.example"})
+    item = hidden(client.get("/rate").get_data(as_text=True))
+    evil = client.post("/rate", data={**item, **BOTH}, headers={"Origin": "http://evil.example"})
     assert evil.status_code == 403
     assert client.post("/rate", data={"item": "x" * 20_000}).status_code == 413
     headers = client.get("/rate").headers

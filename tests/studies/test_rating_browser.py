@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
 import pytest
+from PIL import Image
 
 from assetscore.studies.rating.store import Store
 from assetscore.studies.votes import read_votes, write_votes
 
 from ..browser import Browser, find_chromium
+from .serving import serving as server
 
 pytest.importorskip("flask", reason="no flask: the rating page needs the extra 'study'")
 pytest.importorskip("waitress", reason="no waitress: the rating page needs the extra 'study'")
@@ -25,29 +23,13 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: set CHROMIUM, or install one, to test the rating page"),
 ]
-SERVER = """
-import sys
-from assetscore.studies.rating.app import serve
-from assetscore.studies.rating.store import Store
-from assetscore.studies.rating.study import read_study
-folder, port = sys.argv[1], int(sys.argv[2])
-serve(read_study(folder), Store(folder + "/answers.sqlite"), port=port, ready=lambda url: print(url, flush=True))
-"""
 
 
 @contextmanager
 def serving(folder, port=0, kill=False):
     """The server in a process of its own; yields its address."""
-    command = [sys.executable, "-c", SERVER, str(folder), str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=os.getcwd())
-    try:
-        url = process.stdout.readline().strip()
-        assert url, "the server did not start"
+    with server(folder, port, kill) as (url, _):
         yield url
-    finally:
-        process.send_signal(signal.SIGKILL if kill else signal.SIGINT)
-        process.wait(timeout=15)
-        process.stdout.close()
 
 
 class Rater:
@@ -74,9 +56,9 @@ class Rater:
         self.browser.write(name)
         self.click("button.main")
 
-    def answered(self, done):
+    def answered(self, done, total=6):
         """Wait until the page says so and listens to keys."""
-        text = json.dumps(f"{done} of 6 answered")
+        text = json.dumps(f"{done} of {total} answered")
         self.until(
             f"document.getElementById('progress')?.textContent === {text} && !!document.querySelector('fieldset.current')"
         )
@@ -160,24 +142,117 @@ def test_by_mouse_with_a_change_of_mind(study_folder):
     assert {(vote.question, vote.answer) for vote in votes} == {("style", "unsure"), ("object", "yes")}
 
 
-def test_on_a_phone_everything_is_in_reach(study_folder):
-    with serving(study_folder) as url, rater(360, 740) as cem:
+@pytest.mark.parametrize(
+    ("width", "height", "factor"),
+    [(360, 740, 16), (375, 667, 12), (375, 553, 8), (667, 375, 8), (844, 390, 8), (1024, 600, 12)],
+)
+def test_on_a_phone_everything_is_in_reach(study_folder, width, height, factor):
+    with serving(study_folder) as url, rater(width, height) as cem:
         cem.browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
-        cem.begin(url, "Cem")
+        cem.begin(url, "Cem of the very long name, which has no end at all")
         cem.answered(0)
-        assert cem.enlargement() == [16, 16, "pixelated"]
+        assert cem.enlargement() == [factor, factor, "pixelated"]
         assert cem.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
-        assert cem.browser.evaluate("document.getElementById('next').getBoundingClientRect().bottom <= 740")
+        assert cem.browser.evaluate("document.getElementById('next').getBoundingClientRect().bottom <= innerHeight")
         smallest = cem.browser.evaluate(
-            "Math.min(...[...document.querySelectorAll('.choices label, #next')].flatMap((e) =>"
+            "Math.min(...[...document.querySelectorAll('.choices label, #next, .leave button')].flatMap((e) =>"
             " { const r = e.getBoundingClientRect(); return [r.width, r.height]; }))"
         )
         assert smallest >= 44, "a finger needs 44 pixels"
         for selector in (choice("style", "yes"), choice("object", "no"), "#next"):
             cem.tap(selector)
         cem.answered(1)
+        inside = "(e) => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth; }"
+        assert cem.browser.evaluate(f"[...document.querySelectorAll('header *, .answers *')].every({inside})")
+        cem.tap("#back")
+        cem.until("document.body.textContent.includes('answered this one already')")
     votes = Store(study_folder / "answers.sqlite", create=False).votes()
     assert {(vote.question, vote.answer) for vote in votes} == {("style", "yes"), ("object", "no")}
+
+
+SIZES = [(1, 1), (3, 200), (200, 3), (24, 24), (100, 100), (256, 16), (512, 512)]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (375, 667), (667, 375)])
+def test_no_size_is_enlarged_by_a_fraction_or_leaves_the_screen(study_folder, width, height):
+    (study_folder / "manifest.csv").unlink()
+    (study_folder / "textures" / "item").mkdir(parents=True)
+    for size in SIZES:
+        Image.new("RGB", size, (200, 40, 40)).save(study_folder / "textures" / "item" / f"{size[0]}x{size[1]}.png")
+    with serving(study_folder) as url, rater(width, height) as ana:
+        ana.begin(url, "Ana")
+        for done in range(len(SIZES)):
+            ana.answered(done, len(SIZES))
+            across, down, rendering = ana.enlargement()
+            if across >= 1:
+                assert across == pytest.approx(down) == pytest.approx(round(across))
+                assert rendering == "pixelated" or across == 1
+            assert ana.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert ana.browser.evaluate(
+                "document.getElementById('texture').getBoundingClientRect().bottom <= innerHeight"
+            )
+            ana.keys("y", "y", "Enter")
+
+
+def test_two_people_one_after_the_other_in_one_browser(study_folder):
+    """Ana's page stays open in a tab; Ben takes over in another one; then Ana's page is sent."""
+    with serving(study_folder) as url, Browser(CHROMIUM) as browser:
+        ana = ben = Rater(browser)
+        ana.begin(url, "Ana")
+        ana.answered(0)
+        with browser.tab():
+            browser.open(url)
+            ben.click(".leave button")
+            ben.until("!!document.getElementById('name')")
+            ben.begin(url, "Ben")
+            ben.answered(0)
+        ana.keys("y", "y", "Enter")
+        ana.until("document.querySelector('h1').textContent === 'That answer was not kept'")
+        assert browser.evaluate("document.body.textContent.includes('now answers for Ben')")
+        assert Store(study_folder / "answers.sqlite").votes() == []
+        ben.click("#next")
+        ben.answered(0)
+        ben.keys("n", "n", "Enter")
+        ben.answered(1)
+    votes = Store(study_folder / "answers.sqlite", create=False).votes()
+    assert {(vote.rater, vote.answer) for vote in votes} == {("Ben", "no")}
+
+
+def test_every_control_can_be_seen_and_reached_by_keyboard(study_folder):
+    with serving(study_folder) as url, rater() as ana:
+        ana.begin(url, "Ana")
+        ana.answered(0)
+        ana.keys("y", "y", "Enter")
+        ana.answered(1)
+        assert ana.browser.evaluate(CONTRAST) >= 4.5
+        focused = []
+        for _ in range(5):
+            ana.browser.press("Tab")
+            focused.append(ana.browser.evaluate(FOCUSED))
+        assert [name for name, _ in focused] == ["stop here", "style", "object", "back", "next"]
+        assert all(width == "3px" for _, width in focused), "the focus is not shown"
+
+
+# the smallest contrast of any text with what lies behind it, by the formula of WCAG 2
+CONTRAST = """
+(() => {
+  const light = (c) => [0.2126, 0.7152, 0.0722].reduce((sum, w, i) => {
+    const v = c[i] / 255; return sum + w * (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); }, 0);
+  const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+  const behind = (e) => { for (; e; e = e.parentElement) {
+    const c = numbers(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } };
+  const texts = [...document.querySelectorAll('body *')].filter((e) => e.offsetParent &&
+    [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
+  return Math.min(...texts.map((e) => {
+    const [a, b] = [light(numbers(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05); }));
+})()
+"""
+FOCUSED = """
+(() => { const e = document.activeElement;
+  const shown = e.type === 'radio' ? e.nextElementSibling : e;
+  return [e.type === 'radio' ? e.name : e.id || e.textContent, getComputedStyle(shown).outlineWidth]; })()
+"""
 
 
 def test_raters_at_once_and_a_server_that_dies(study_folder):

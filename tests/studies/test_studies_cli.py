@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 
 from assetscore import cli
@@ -342,8 +343,9 @@ def test_make_a_study_serve_it_and_hold_the_votes_against_the_results(run, files
     client = create_app(study, Store(tmp_path / "study" / "answers.sqlite")).test_client()
     client.post("/start", data={"name": "Ana"})
     for _ in range(12):
-        item = re.search(r'name="item" value="([0-9a-f]+)"', client.get("/rate").get_data(as_text=True)).group(1)
-        client.post("/rate", data={"item": item, "style": "yes", "object": "no"})
+        page = client.get("/rate").get_data(as_text=True)
+        hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([0-9a-f]+)"', page))
+        client.post("/rate", data={**hidden, "style": "yes", "object": "no"})
     assert run("study", "export", tmp_path / "study", "-o", tmp_path / "votes.csv")[0] == 0
     code, out, _ = run("agree", tmp_path / "votes.csv", tmp_path / "results.csv", "--json", "--resamples", 20)
     assert code == 0
@@ -380,6 +382,33 @@ def test_coherence_lists_the_odd_one_first(run, tmp_path):
     assert run("study", "coherence", tmp_path)[0] == 1
     (tmp_path / "none").mkdir()
     assert run("study", "coherence", tmp_path / "none")[0] == 2
+
+
+def seeded(command, path=()):
+    """Every command with a --seed, by its words."""
+    for name, sub in getattr(command, "commands", {}).items():
+        yield from seeded(sub, (*path, name))
+    if any("--seed" in parameter.opts for parameter in command.params):
+        yield path
+
+
+SEEDED = list(seeded(typer.main.get_command(cli.app)))
+
+
+def test_the_commands_with_a_seed():
+    assert {("agree",), ("compare",), ("study", "make")} <= set(SEEDED)
+
+
+@pytest.mark.parametrize("seed", ["-1", "-99999999999999999999", "x", "1.5", ""])
+@pytest.mark.parametrize("command", SEEDED, ids=" ".join)
+def test_a_seed_that_is_none_is_refused_at_the_option(run, files, tmp_path, command, seed):
+    arguments = {"agree": ["votes.csv", "results.csv"], "make": ["results.csv", tmp_path / "study"]}
+    given = [files / a for a in arguments.get(command[-1], ["results.csv", "better.csv"])]
+    code, out, err = run(*command, *given, "--seed", seed)
+    assert (code, out) == (2, "")
+    assert "--seed" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "study").exists()
 
 
 SERVE = "import sys; from assetscore import cli\nfrom assetscore.studies.cli import register\n"

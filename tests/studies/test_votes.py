@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetscore.errors import ManifestError
+from assetscore.errors import ManifestError, UsageError
 from assetscore.studies.votes import Vote, read_votes, write_votes
 
 GOOD = "asset,rater,question,answer\nruby,ana,style,yes\nruby,ben,style,no\nruby,ana,object,unsure\n"
@@ -24,15 +26,14 @@ def write(tmp_path, text, encoding="utf-8"):
     [
         GOOD,
         GOOD.replace("\n", "\r\n"),
-        "\ufeff" + GOOD,
         GOOD.rstrip("\n"),
-        GOOD.replace("asset,rater", "Asset, Rater").replace("yes", " YES "),
+        GOOD.replace("asset,rater", "Asset, Rater").replace("yes", " YES ").replace("ana", " ana "),
         GOOD.replace("style", "fits").replace("object", "recognisable"),
         GOOD.replace("object", "semantic").replace("\n", "\n\n"),
         "note,answer,question,rater,asset\n,yes,style,ana,ruby\n,no,style,ben,ruby\nx,unsure,object,ana,ruby\n",
         GOOD.replace("ruby", '"ruby"'),
     ],
-    ids=["plain", "crlf", "bom", "no last newline", "case", "aliases", "blank lines", "columns", "quotes"],
+    ids=["plain", "crlf", "no last newline", "case", "aliases", "blank lines", "columns", "quotes"],
 )
 def test_reads_what_spreadsheets_write(tmp_path, text):
     votes = read_votes(write(tmp_path, text), known=["ruby", "opal"])
@@ -74,6 +75,12 @@ ROW = "ruby,ana,style,yes\n"
         (HEAD + ROW + 'ruby,"ben"x,style,yes\n', 3, "no CSV"),
         ((HEAD + ROW).encode("utf-16"), 1, "UTF-16"),
         ((HEAD + ROW).encode("utf-16-le"), 1, "NUL byte"),
+        ("\ufeff" + HEAD + ROW, 1, 'save it without one: in an editor with the encoding "UTF-8"'),
+        ("\ufeff" + (HEAD + ROW).replace("asset", '"asset"').replace("\n", "\r\n"), 1, "byte order mark (BOM)"),
+        ("\ufeff", 1, "byte order mark (BOM)"),
+        (HEAD + " ruby,ana,style,yes\n", 2, "take away the blanks"),
+        (HEAD + "ruby,ana,style,yes\nruby, ana,style,no\n", 3, "already, in line 2"),
+        (HEAD + '"  ",ana,style,yes\n', 2, "asset is empty"),
         (HEAD.encode() + b"ruby,ben\xe9,style,yes\n", 2, "byte 9 is no UTF-8"),
         (HEAD.encode() + b"ruby,b\0en,style,yes\n", 2, "NUL byte"),
     ],
@@ -109,6 +116,43 @@ def test_written_votes_are_read_back(tmp_path):
         (v.asset, v.rater, v.question, v.answer) for v in votes
     ]
     assert [p.name for p in tmp_path.iterdir()] == ["votes.csv"]
+
+
+ANY = st.text(max_size=12) | st.text(alphabet=" \t\r\n,;\"'ab\u00a0\u0085\u2028\ufeff\x1c", max_size=8)
+
+
+@given(st.lists(st.tuples(ANY, ANY), max_size=4, unique=True))
+@settings(max_examples=400, deadline=None)
+def test_any_id_is_read_back_exactly_or_refused_when_written(tmp_path_factory, pairs):
+    path = tmp_path_factory.mktemp("trip") / "votes.csv"
+    votes = [Vote(asset, rater, "style", "yes") for asset, rater in pairs]
+    bad = [
+        v
+        for v in votes
+        if "\0" in v.asset + v.rater or not v.asset.strip() or not v.rater or v.rater != v.rater.strip()
+    ]
+    if bad:
+        with pytest.raises(UsageError):
+            write_votes(path, votes)
+        assert not path.exists()
+    elif votes:
+        write_votes(path, votes)
+        assert [(v.asset, v.rater) for v in read_votes(path).votes] == pairs
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "x\udc80", "\ud800", "", " ", "\t", "\u00a0", "x" * 8193, "\u00e9" * 4097])
+@pytest.mark.parametrize("column", ["asset", "rater"])
+def test_what_a_votes_file_cannot_hold_is_refused_by_name(tmp_path, column, bad):
+    vote = Vote(**{"asset": "ruby", "rater": "ana", "question": "style", "answer": "yes", column: bad})
+    with pytest.raises(UsageError, match=re.escape(repr(bad[:60]))):
+        write_votes(tmp_path / "votes.csv", [vote])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("longest", ["x" * 8192, '"' * 8192, "\r" * 8191 + "x", "\n" * 8191 + "x"])
+def test_the_longest_id_is_read_back(tmp_path, longest):
+    write_votes(tmp_path / "votes.csv", [Vote(longest, longest.strip(), "style", "yes")])
+    assert read_votes(tmp_path / "votes.csv").votes[0].asset == longest
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from ...errors import MissingExtraError, UsageError
 from ..pictures import Picture
 from ..votes import ANSWERS, QUESTIONS
 from .store import Rater, Store
-from .study import LARGE, Item, Study
+from .study import LARGE, SHORT, Item, Study
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -45,7 +46,8 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     app: Flask = flask.Flask(__name__)
     app.config.update(
         SECRET_KEY=store.secret,
-        SESSION_COOKIE_NAME="assetscore_study",
+        # a browser sends one host's cookies to all of its ports: two studies must not share a name
+        SESSION_COOKIE_NAME=f"assetscore_study_{store.token('cookie')}",
         SESSION_COOKIE_SAMESITE="Lax",
         MAX_CONTENT_LENGTH=16 * 1024,
         MAX_FORM_PARTS=20,
@@ -55,8 +57,8 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     items = {store.token("item", asset_id): item for asset_id, item in study.items.items()}
     tokens = {item.asset_id: token for token, item in items.items()}
     panels = {
-        category: {store.token("reference", category, str(i)): picture for i, picture in enumerate(panel)}
-        for category, panel in study.panels.items()
+        art: {store.token("reference", art, str(i)): picture for i, picture in enumerate(panel)}
+        for art, panel in study.panels.items()
     }
     references = {token: picture for panel in panels.values() for token, picture in panel.items()}
 
@@ -64,23 +66,34 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
         number = flask.session.get("rater")
         return store.rater_by_id(number) if isinstance(number, int) else None
 
+    def form_of(who: Rater, item: Item) -> str:
+        """Whose form on which texture it is: one that another rater left open must not speak for this one."""
+        return store.token("form", str(who.id), item.asset_id)
+
+    def welcome(message: str, name: str = "") -> str:
+        text: str = flask.render_template("start.html", total=len(items), message=message, name=name)
+        return text
+
     def page(who: Rater, order: list[str], item: Item, message: str = "", chosen: dict[str, str] | None = None) -> str:
         answered = store.answered(who)
         place = order.index(item.asset_id)
-        factor = study.panel_factor(item.category)
+        factor = study.panel_factor(item.art)
         text: str = flask.render_template(
             "rate.html",
             rater=who,
             item=item,
             token=tokens[item.asset_id],
+            form=form_of(who, item),
             sides=item.picture.sides(item.picture.factor(LARGE)),
+            short=[(media, item.picture.sides(item.picture.factor(side))) for media, side in SHORT.items()],
             small=item.picture.sides(factor),
-            panel=[(token, picture.sides(factor)) for token, picture in panels[item.category].items()],
+            panel=[(token, picture.sides(factor)) for token, picture in panels[item.art].items()],
             panel_side=PANEL_SIDE,
             questions=QUESTIONS,
             answers=ANSWERS,
             chosen=chosen or {},
             message=message,
+            again=item.asset_id in answered,
             done=sum(asset in answered for asset in order),
             total=len(order),
             back=tokens[order[place - 1]] if place and order[place - 1] in answered else None,
@@ -91,7 +104,7 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     def start() -> Any:
         if rater():
             return flask.redirect("/rate")
-        return flask.render_template("start.html", total=len(items), message="", name="")
+        return welcome("")
 
     @app.post("/start")
     def name() -> Any:
@@ -99,7 +112,7 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
         try:
             who = store.rater(typed)
         except UsageError as error:
-            return flask.render_template("start.html", total=len(items), message=str(error), name=typed), 400
+            return welcome(str(error), typed), 400
         flask.session.clear()
         flask.session["rater"] = who.id
         return flask.redirect("/rate", 303)
@@ -127,11 +140,13 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     def rate() -> Any:
         who = rater()
         if who is None:
-            return flask.redirect("/", 303)
+            return welcome(
+                "Nobody was taking part here any more, so that answer was not kept. Please type your name."
+            ), 409
         form = flask.request.form
         item = items.get(form.get("item", ""))
-        if item is None:
-            return flask.redirect("/rate", 303)
+        if item is None or not hmac.compare_digest(form.get("form", "").encode(), form_of(who, item).encode()):
+            return flask.render_template("stale.html", rater=who), 409
         given = {question: form.get(question, "") for question in QUESTIONS}
         given = {question: answer for question, answer in given.items() if answer in ANSWERS}
         if len(given) < len(QUESTIONS):
