@@ -30,7 +30,8 @@ from .profile import Profile
 from .scorer import Item, Scorer
 from .submissions.base import SCORED_USES, USES, Requests, Use, read_task
 from .submissions.copies import CopyIndex
-from .submissions.source import Layout, detect, fingerprint, open_source
+from .submissions.detection import Layout, detect
+from .submissions.source import fingerprint, open_source
 from .table import ResultTable
 
 __all__ = ["BenchmarkRun", "run_benchmark"]

@@ -18,7 +18,8 @@ from .batch import manifest_lines
 from .errors import ManifestError
 from .submissions.archives import is_archive_name
 from .submissions.base import Requests
-from .submissions.source import GAMES, MANIFESTS, Game
+from .submissions.detection import MANIFESTS
+from .submissions.source import GAMES, Game
 from .submissions.tmod import is_tmod_name
 
 __all__ = ["Entry", "find_entries", "is_benchmark_manifest"]
