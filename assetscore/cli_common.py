@@ -51,7 +51,8 @@ def bar(label: str, total: int | None) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done, total=total: progress.update(task, completed=done, total=total)
 
