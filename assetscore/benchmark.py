@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import __version__
-from .batch import run
+from .batch import read_manifest, run
 from .cache import EmbeddingCache, cached
-from .entries import Entry
+from .entries import Entry, check_distinct
 from .errors import (
     ArchiveError,
     AssetscoreError,
@@ -30,10 +30,11 @@ from .profile import Profile
 from .scorer import Item, Scorer
 from .submissions.base import SCORED_USES, USES, Requests, Use, read_task
 from .submissions.copies import CopyIndex
-from .submissions.source import Layout, detect, fingerprint, open_source
+from .submissions.detection import MANIFESTS, Layout, detect
+from .submissions.source import fingerprint, open_source
 from .table import ResultTable
 
-__all__ = ["BenchmarkRun", "run_benchmark"]
+__all__ = ["BenchmarkRun", "check_pair", "run_benchmark"]
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +48,50 @@ class BenchmarkRun:
         notes: what readers passed over, submissions without textures or unreadable, in words.
         reused: how many entries an earlier run had finished.
         games: the games in the rows by name ("" for plain folders, last), each with the Scorer that judged it.
+        lines: (game, group, task) of what was read, in order; those of a submission without textures are only here.
     """
 
     table: ResultTable
     notes: tuple[str, ...]
     reused: int
     games: Mapping[str, Scorer]
+    lines: tuple[tuple[str, str, str], ...] = ()
+
+    def expected(self, by: str = "group") -> dict[str, list[str]]:
+        """For each game the values of the column `by` that its summary has a line for, with or without textures.
+
+        Columns that a submission without textures has no value in, such as category, are not expected of it.
+        """
+        if by not in ("game", "group", "task"):
+            return {}
+        place = ("game", "group", "task").index(by)
+        return {game: list(dict.fromkeys(e[place] for e in self.lines if e[0] == game)) for game in self.games}
+
+
+def check_pair(entries: Sequence[Entry], first: str, second: str) -> None:
+    """Tell before anything is scored that two groups cannot be compared.
+
+    Raises:
+        UsageError: they are one, a group has no submission, or the two have no game in common.
+    """
+    if first == second:
+        raise UsageError(f"a pair is two groups, got {first!r} twice")
+    games: dict[str, set[str]] = {}
+    for entry in entries:
+        for group in _groups(entry):
+            games.setdefault(group, set()).add(_label(entry) or "")
+    for name in (first, second):
+        if name not in games:
+            raise UsageError(f"no submission of {name!r}; there are: {', '.join(games)}")
+    if not games[first] & games[second]:
+        raise UsageError(f"{first!r} and {second!r} have no game in common")
+
+
+def _groups(entry: Entry) -> list[str]:
+    """The groups of its rows to come; a manifest of assets names its own."""
+    if not entry.task and entry.path.suffix.lower() in MANIFESTS and entry.path.is_file():
+        return list(dict.fromkeys(item.group for item in read_manifest(entry.path, entry.group)))
+    return [entry.group]
 
 
 def run_benchmark(
@@ -79,8 +118,9 @@ def run_benchmark(
 
     Raises:
         UsageError: no scorer for a game, or an unknown game or use.
-        ManifestError: a task file that is none.
+        ManifestError: a task file that is none, or two answers of one model to one task.
     """
+    check_distinct(entries)
     wanted = tuple(uses)
     for use in wanted:
         if use not in USES:
@@ -104,7 +144,8 @@ def run_benchmark(
         if progress is not None:
             progress(number, assets, assets)
     rows = tuple(row for part in finished for row in part.rows)
-    games = sorted({row.game for row in rows}, key=lambda game: (not game, game))
+    lines = _lines(tasks, finished)
+    games = sorted({game for game, _, _ in lines}, key=lambda game: (not game, game))
     used = {game: runner.scorer(game or None) for game in games}
     notes = [
         f"{entry.prefix.rstrip('/') or entry.path}: {note}"
@@ -112,7 +153,27 @@ def run_benchmark(
         for note in part.notes
     ]
     profile = next(iter(used.values())).profile if len(used) == 1 else None
-    return BenchmarkRun(ResultTable(rows, profile), tuple(notes), reused, used)
+    return BenchmarkRun(ResultTable(rows, profile), tuple(notes), reused, used, lines)
+
+
+def _lines(
+    tasks: Sequence[tuple[Entry, str | None, object]], finished: Sequence[Part]
+) -> tuple[tuple[str, str, str], ...]:
+    """(game, group, task) of each entry's rows; of one without any, of the entry.
+
+    Where nothing in an empty entry speaks for a game, it is that of the task's other answers, or the run's only one.
+    """
+    games = {row.game for part in finished for row in part.rows}
+    of_task: dict[str, set[str]] = {}
+    for (entry, _, _), part in zip(tasks, finished, strict=True):
+        of_task.setdefault(entry.task, set()).update(row.game for row in part.rows)
+    lines: dict[tuple[str, str, str], None] = {}
+    for (entry, game, _), part in zip(tasks, finished, strict=True):
+        if not part.rows:
+            likely = next((found for found in (of_task[entry.task], games) if len(found) == 1), {""})
+            lines[game or next(iter(likely)), entry.group, entry.task] = None
+        lines.update(dict.fromkeys((row.game, row.group, row.task) for row in part.rows))
+    return tuple(lines)
 
 
 class _Runner:
@@ -152,18 +213,20 @@ class _Runner:
     ) -> tuple[Part, bool]:
         """What an entry gave, and whether it had to be scored for that."""
         if folder is None:
-            return self.score(entry, game, requests, progress), True
+            return self.score(entry, game, requests, progress)[0], True
         key = self.key(entry, game, requests)
         part = read_part(folder, key)
         if part is not None:
             return part, False
-        part = self.score(entry, game, requests, progress)
-        write_part(folder, key, part)
+        part, lasting = self.score(entry, game, requests, progress)
+        if lasting and self.key(entry, game, requests) == key:  # else it changed while it was read
+            write_part(folder, key, part)
         return part, True
 
     def score(
         self, entry: Entry, game: str | None, requests: Mapping[str, str] | str, progress: Callable[[int, int], None]
-    ) -> Part:
+    ) -> tuple[Part, bool]:
+        """What an entry gives, and whether it would give that again: what the system refuses may pass later."""
         scorer = self.scorer(game)
         with ExitStack() as stack:
             stack.enter_context(_caching(scorer.profile, self.cache))
@@ -184,12 +247,12 @@ class _Runner:
             except Exception as error:  # whatever a stranger's files make of a reader: the others go on
                 if isinstance(error, (UsageError, ManifestError)) and not entry.task:
                     raise
-                return self._refused(scorer, entry, game or "", error)
+                return self._refused(scorer, entry, game or "", error), not isinstance(error, (OSError, MemoryError))
             try:
                 named = _named(source.items, entry, game or "", source.layout)
                 table = run(scorer, named, progress=lambda done: progress(done, source.total))
             except (ArchiveError, OSError) as error:
-                return self._refused(scorer, entry, game or "", error)
+                return self._refused(scorer, entry, game or "", error), not isinstance(error, OSError)
         notes = list(source.notes)
         ids = {row.asset_id for row in table}
         unknown = [id for id in requests if entry.prefix + id not in ids] if isinstance(requests, Mapping) else []
@@ -197,7 +260,7 @@ class _Runner:
             notes.append(f"{len(unknown)} requests name no asset: {', '.join(unknown[:3])}")
         if not table.rows:
             notes.append("no textures to score")
-        return Part(table.rows, tuple(dict.fromkeys(notes)))
+        return Part(table.rows, tuple(dict.fromkeys(notes))), True
 
     def _index(self, profile: Profile) -> CopyIndex | None:
         if not self.copies:
@@ -212,7 +275,8 @@ class _Runner:
         reason = str(error) if known else f"{entry.path}: {type(error).__name__}: {error}"
         log.log(logging.INFO if known else logging.ERROR, "%s", reason, exc_info=None if known else error)
         failure = UnreadableImageError(reason) if entry.path.exists() else MissingImageError(reason)
-        item = Item(failure, "", asset_id=entry.prefix + entry.path.name, path=str(entry.path), group=entry.group)
+        name = entry.path.name if entry.game == "auto" else f"{entry.path.name} ({entry.game})"
+        item = Item(failure, "", asset_id=entry.prefix + name, path=str(entry.path), group=entry.group)
         return Part(
             run(scorer, [replace(item, game=game, task=entry.task)]).rows, (f"the submission cannot be read: {reason}",)
         )
@@ -234,10 +298,15 @@ def _caching(profile: Profile, cache: EmbeddingCache | None) -> Iterator[None]:
 
 def _named(items: Iterable[Item], entry: Entry, game: str, layout: Layout) -> Iterator[Item]:
     for item in items:
+        inner, group = item.asset_id, entry.group
+        if layout == "manifest" and not entry.task:
+            group = item.group
+        elif layout == "manifest" and item.group != group:  # no submission puts its rows into another model's
+            inner = f"{item.group}/{inner}"
         yield replace(
             item,
-            asset_id=entry.prefix + item.asset_id,
-            group=item.group if layout == "manifest" else entry.group,
+            asset_id=entry.prefix + inner,
+            group=group,
             game=item.game or game,
             task=entry.task,
         )

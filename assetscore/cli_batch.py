@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -77,7 +77,7 @@ def batch(
     as_json: JsonOption = False,
 ) -> None:
     """Score every texture of submissions and print the summary table."""
-    from .benchmark import run_benchmark
+    from .benchmark import check_pair, run_benchmark
     from .cache import EmbeddingCache
     from .report import render
     from .submissions.source import GAMES
@@ -95,6 +95,10 @@ def batch(
     entries: list[Entry] = []
     for source in sources:
         entries += _entries(source, game, group, requests, submissions)
+    if pair is not None:
+        check_pair(entries, *pair)
+    if out is not None:
+        _check_outside(out, entries)
     parts = out / "parts" if out is not None and any(entry.task for entry in entries) else None
     with bar("Scoring", None) as progress:
         done = run_benchmark(
@@ -120,9 +124,22 @@ def batch(
     if pair is not None:
         from .studies.ablation import ablation
 
-        compared = ablation(done.table, *pair)
+        compared = ablation(done.table, *pair, expected=done.expected())
     title = f"{len(done.table)} assets"
-    output(done.table, done.games, out, by, format, as_json, intervals, title, columns=columns, compared=compared)
+    output(
+        done.table,
+        done.games,
+        out,
+        by,
+        format,
+        as_json,
+        intervals,
+        title,
+        columns=columns,
+        compared=compared,
+        expected=done.expected(by),
+        notes=done.notes,
+    )
     exit_with([row.both_pass for row in done.table])
 
 
@@ -134,9 +151,22 @@ def _entries(source: Path, game: str, group: str | None, requests: str | None, s
         if not found:
             fail(f"nothing to score: no folder MODEL/TASK in {source}")
         return found
+    if requests is not None and requests != "ids" and Path(requests).is_dir():
+        fail(
+            f"--requests {requests}: a folder of TASK.json goes with --submissions, or a manifest of submissions; "
+            f'{source} is neither, so give "ids" or one JSON file'
+        )
     resolved = source.resolve()
     name = group if group is not None else resolved.name if source.is_dir() else resolved.stem
     return [Entry(source, name, game=game, requests=requests)]  # type: ignore[arg-type]
+
+
+def _check_outside(out: Path, entries: Sequence[Entry]) -> None:
+    """Results inside a submission would be read as part of it the next time."""
+    place = out.resolve()
+    for entry in entries:
+        if entry.task and place.is_relative_to(entry.path.resolve()):
+            fail(f"--out {out} lies inside the submission {entry.path}: choose a folder outside")
 
 
 def _scorers(profiles: list[str], alpha: float | None, k: int | None, rule: str | None) -> dict[str, Scorer]:
@@ -166,14 +196,17 @@ def output(
     *,
     columns: str = "full",
     compared: list[Ablation] | None = None,
+    expected: Mapping[str, Sequence[str]] | None = None,
+    notes: Sequence[str] = (),
     extra: dict[str, Any] | None = None,
 ) -> None:
-    """The summary of each game on stdout, and everything in the folder `out`."""
+    """The summary of each game on stdout, and everything in the folder `out`; `expected` as in `summarise_games`."""
+    from .folders import write_atomically
     from .report import render, render_games
     from .studies.tables import ablation_table
     from .summary import summarise_games
 
-    summary = summarise_games(table, games, by)
+    summary = summarise_games(table, games, by, expected=expected)
     shape: dict[str, Any] = {"intervals": intervals, "columns": columns}
 
     def tables(format: Any, **shape: Any) -> str:
@@ -187,11 +220,11 @@ def output(
         out.mkdir(parents=True, exist_ok=True)
         table.write(out / "results.parquet")
         table.write(out / "results.csv")
-        (out / "summary.csv").write_text(tables("csv", intervals=True), encoding="utf-8", errors="replace")
+        write_atomically(out / "summary.csv", tables("csv", intervals=True).encode("utf-8", "replace"))
         if compared:
             content = ablation_table(compared, "csv", intervals=True)
-            (out / "ablation.csv").write_text(content, encoding="utf-8", errors="replace")
-        _reports(table, games, out, by, title, compared or [])
+            write_atomically(out / "ablation.csv", content.encode("utf-8", "replace"))
+        _reports(table, games, out, by, title, compared or [], expected or {}, notes)
     if as_json:
         rows = [{"game": game, **row.to_dict()} for game, lines in summary.items() for row in lines]
         found = {"ablation": [part.to_dict() for part in compared]} if compared else {}
@@ -201,7 +234,14 @@ def output(
 
 
 def _reports(
-    table: ResultTable, games: Mapping[str, Scorer], out: Path, by: str, title: str, compared: list[Ablation]
+    table: ResultTable,
+    games: Mapping[str, Scorer],
+    out: Path,
+    by: str,
+    title: str,
+    compared: list[Ablation],
+    expected: Mapping[str, Sequence[str]],
+    notes: Sequence[str],
 ) -> None:
     """report.html, or one page a game: each game has its own references."""
     from .report import write_report
@@ -223,4 +263,6 @@ def _reports(
             k=config.k,
             rule=config.rule,
             ablation=found,
+            expected=expected.get(game, ()),
+            notes=notes,
         )

@@ -51,18 +51,44 @@ def bar(label: str, total: int | None) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done, total=total: progress.update(task, completed=done, total=total)
+
+
+RESULTS = (
+    *("results.parquet", "results.csv", "summary.csv", "ablation.csv"),
+    *(f"report{game}.html" for game in ("", "-minecraft", "-terraria", "-folders")),
+)
+"""The files that a batch may write into its folder."""
 
 
 def check_out(out: Path | None) -> None:
     """Tell before anything is scored that results cannot be written there."""
     if out is None:
         return
-    there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        fail(f"--out {out}: {there} is no folder that can be written to")
+    try:
+        there = next(path for path in (out, *out.absolute().parents) if _is_there(path))
+        writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+        folder = next((out / name for name in RESULTS if (out / name).is_dir()), None) if writable else None
+        parts = out / "parts"
+        kept = parts if writable and _is_there(parts) else there
+    except (OSError, ValueError) as error:
+        fail(f"--out {out}: {getattr(error, 'strerror', None) or error}")
+    if not writable or not kept.is_dir() or not os.access(kept, os.W_OK | os.X_OK):
+        fail(f"--out {out}: {there if not writable else kept} is no folder that can be written to")
+    if folder is not None:
+        fail(f"--out {out}: {folder} is a folder, and a file is to be written there")
+
+
+def _is_there(path: Path) -> bool:
+    """Is there anything, be it a link that leads nowhere? Raises an OSError where that cannot be told."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def remark(message: str) -> None:

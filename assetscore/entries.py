@@ -10,7 +10,8 @@ wanted; paths in it are relative to it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,13 +19,16 @@ from .batch import manifest_lines
 from .errors import ManifestError
 from .submissions.archives import is_archive_name
 from .submissions.base import Requests
-from .submissions.source import GAMES, MANIFESTS, Game
+from .submissions.detection import MANIFESTS
+from .submissions.source import GAMES, Game
 from .submissions.tmod import is_tmod_name
 
-__all__ = ["Entry", "find_entries", "is_benchmark_manifest"]
+__all__ = ["Entry", "check_distinct", "find_entries", "is_benchmark_manifest"]
 
 COLUMNS = ("submission", "model", "task", "game", "config", "requests")
 """What a manifest of submissions may say of each; the first three it must."""
+_WRITTEN = re.compile(r"\..*|parts|(results|summary|ablation)\.(parquet|csv)|report(-\w+)?\.html")
+_PART = re.compile(r"\..*|[0-9a-f]{32}\.parquet")
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ def find_entries(source: str | os.PathLike[str], *, game: Game = "auto", request
         requests: the same, for those too; the path of a folder stands for its files TASK.json.
 
     Raises:
-        ManifestError: `source` is neither, a mistake in the manifest, or a task file that is none.
+        ManifestError: `source` is neither, a mistake in the manifest, a model that answers a task twice, a task file
+            that is none, or a folder of task files without one for any task.
     """
     path = Path(source)
     if path.is_dir():
@@ -78,7 +83,37 @@ def find_entries(source: str | os.PathLike[str], *, game: Game = "auto", request
         raise ManifestError(
             f"{path}: expected a folder MODEL/TASK, or a manifest with the columns {', '.join(COLUMNS[:3])}"
         )
-    return [replace(entry, requests=_task_requests(entry, requests)) for entry in found]
+    asked = [replace(entry, requests=_task_requests(entry, requests)) for entry in found]
+    folder = os.fspath(requests) if isinstance(requests, (str, os.PathLike)) and os.path.isdir(requests) else None
+    if found and folder is not None and all(entry.requests is None for entry in asked):
+        names = ", ".join(dict.fromkeys(f"{entry.task}.json" for entry in asked[:3]))
+        raise ManifestError(f"requests: {folder} holds a file for none of the tasks: {names} ...")
+    return asked
+
+
+def check_distinct(entries: Sequence[Entry], places: Sequence[str] = (), within: str = "") -> None:
+    """Refuse two answers of one model to one task, whose ids would meet; one for each game is no such pair.
+
+    Args:
+        entries: in any order; those without a task have no such ids.
+        places: where each stands, for the message; default its path.
+        within: what holds the places.
+
+    Raises:
+        ManifestError: both are named.
+    """
+    seen: dict[str, list[tuple[Entry, str]]] = {}
+    for i, entry in enumerate(entries):
+        place = places[i] if places else str(entry.path)
+        if not entry.task:
+            continue
+        for other, before in seen.setdefault(entry.prefix, []):
+            if "auto" in (entry.game, other.game) or entry.game == other.game:
+                raise ManifestError(
+                    f"{within}{place}: {entry.group!r} answers {entry.task!r} in {before} already; "
+                    "a manifest tells two apart by config, or by game"
+                )
+        seen[entry.prefix].append((entry, place))
 
 
 def is_benchmark_manifest(path: Path) -> bool:
@@ -107,19 +142,34 @@ def _task_requests(entry: Entry, requests: Requests) -> Requests:
 def _walk(root: Path, game: Game) -> list[Entry]:
     entries = []
     for model in sorted(child for child in root.iterdir() if child.is_dir() and not child.name.startswith(".")):
+        if _is_results(model):
+            continue
         for path in sorted(model.iterdir()):
             if path.name.startswith("."):
                 continue
             if path.is_dir():
-                entries.append(Entry(path, model.name, path.name, game))
+                if not _is_results(path):
+                    entries.append(Entry(path, model.name, path.name, game))
             elif is_archive_name(path.name) or is_tmod_name(path.name):
                 entries.append(Entry(path, model.name, path.stem, game))
+    check_distinct(entries)
     return entries
 
 
+def _is_results(folder: Path) -> bool:
+    """Is it what a run wrote, whole or interrupted, and nothing else? Such files among others make no results."""
+    try:
+        names = [name for name in os.listdir(folder) if not name.startswith(".")]
+        if not names or not all(_WRITTEN.fullmatch(name) for name in names):
+            return False
+        return "parts" not in names or all(_PART.fullmatch(name) for name in os.listdir(folder / "parts"))
+    except OSError:
+        return False
+
+
 def _read(manifest: Path, game: Game) -> list[Entry]:
-    entries = []
-    seen: dict[tuple[str, str, str], int] = {}
+    entries: list[Entry] = []
+    lines: list[int] = []
     for line, record in manifest_lines(manifest, COLUMNS[:3]):
         where = f"{manifest}, line {line}"
         values = {}
@@ -138,10 +188,7 @@ def _read(manifest: Path, game: Game) -> list[Entry]:
         asked = values["requests"]
         requests: Requests = None if not asked else "ids" if asked == "ids" else manifest.parent / asked
         path = manifest.parent / values["submission"]
-        entry = Entry(path, values["model"], values["task"], stated, values["config"], requests)
-        key = (entry.group, entry.task, str(stated))
-        if key in seen:
-            raise ManifestError(f"{where}: {entry.group!r} answers {entry.task!r} in line {seen[key]} already")
-        seen[key] = line
-        entries.append(entry)
+        entries.append(Entry(path, values["model"], values["task"], stated, values["config"], requests))
+        lines.append(line)
+    check_distinct(entries, [f"line {line}" for line in lines], f"{manifest}, ")
     return entries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 from .errors import ProfileNotFoundError
@@ -62,13 +62,20 @@ def shipped_folder(part: str = "calibration") -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever reads half of it."""
+    """Write a file so that nobody ever reads half of it.
+
+    Raises:
+        OSError: it cannot be written; what was there before stays whole. The error names the file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
         try:
-            file.write(content)
-            file.flush()
-            os.replace(file.name, path)
+            with open(temporary, "xb") as file:
+                file.write(content)
+            os.replace(temporary, path)
         except BaseException:
-            Path(file.name).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
+    except OSError as error:
+        raise error if error.errno is None else OSError(error.errno, error.strerror, str(path)) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,36 +80,46 @@ class SummaryRow:
         }
 
 
-def summarise(table: ResultTable, by: str = "group", profile: Profile | None = None) -> list[SummaryRow]:
+def summarise(
+    table: ResultTable, by: str = "group", profile: Profile | None = None, *, expected: Iterable[str] = ()
+) -> list[SummaryRow]:
     """One SummaryRow a value of the column `by`, in order of first appearance; the references' own row first.
 
     Args:
         table: the results.
         by: "group", "category", "game" ...
         profile: whose leave-one-out row stands first; default the table's; none, no such row.
+        expected: values that have a line in any case, before the others: N = 0 and no rates where no row has them.
     """
     profile = profile or table.profile
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {value: [] for value in expected}
     for row, value in zip(table.rows, table.column(by), strict=True):
         groups.setdefault(str(value), []).append(row)
     lines = [_line(group or "(all)", rows) for group, rows in groups.items()]
     return ([leave_one_out_row(profile)] if profile is not None else []) + lines
 
 
-def summarise_games(table: ResultTable, games: Mapping[str, Scorer], by: str = "group") -> dict[str, list[SummaryRow]]:
+def summarise_games(
+    table: ResultTable,
+    games: Mapping[str, Scorer],
+    by: str = "group",
+    *,
+    expected: Mapping[str, Iterable[str]] | None = None,
+) -> dict[str, list[SummaryRow]]:
     """For each game its references' own row and one a value of the column `by`, as in the paper's tables.
 
     Args:
         table: the results.
         games: what each game's rows were judged by; "" for rows that say no game.
         by: as `summarise`'s.
+        expected: the same, for each game.
     """
     summaries = {}
     for game, scorer in games.items():
         config = scorer.config
         own = leave_one_out_row(scorer.profile, alpha=config.alpha, k=config.k, rule=config.rule)
         rows = tuple(row for row in table.rows if row.game == game)
-        summaries[game] = [own, *summarise(ResultTable(rows), by)]
+        summaries[game] = [own, *summarise(ResultTable(rows), by, expected=(expected or {}).get(game, ()))]
     return summaries
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from .errors import ManifestError, ProfileMismatchError, UsageError
+from .folders import write_atomically
 from .results import NOT_OWN, Score, Status
 
 if TYPE_CHECKING:
@@ -182,13 +183,16 @@ class ResultTable:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            pq.write_table(self.to_arrow(), path)
+            file = io.BytesIO()
+            pq.write_table(self.to_arrow(), file)
+            content = file.getvalue()
         elif path.suffix == ".csv":
-            path.write_text(self.to_csv(), encoding="utf-8", newline="")
+            content = self.to_csv().encode("utf-8", "replace")
         elif path.suffix == ".json":
-            path.write_text(json.dumps(self.to_dicts(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            content = (json.dumps(self.to_dicts(), indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace")
         else:
             raise UsageError(f"results are written as .parquet, .csv or .json, got {path.name!r}")
+        write_atomically(path, content)
 
     def to_arrow(self) -> Any:
         """The rows as a pyarrow Table. Half of a surrogate pair, from a file name in another encoding, becomes "?"."""

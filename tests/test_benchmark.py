@@ -45,6 +45,19 @@ def mod(*seeds: int, namespace: str = "ruby") -> dict[str, bytes]:
     return files
 
 
+ITEM = "assets/ruby/textures/item"
+
+
+def in_mod(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Pictures "item/NAME.png" as items of a Minecraft mod, each with its model."""
+    inner = {name.replace("item/", f"{ITEM}/"): content for name, content in files.items()}
+    for name in files:
+        if name.endswith(".png"):
+            stem = name.removeprefix("item/").removesuffix(".png")
+            inner[f"assets/ruby/models/item/{stem}.json"] = model("item/generated", layer0=f"ruby:item/{stem}")
+    return inner
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Two models and three tasks: a tree, a jar, a .tmod, category subfolders, an empty mod."""
@@ -119,9 +132,72 @@ class TestEntries:
         with pytest.raises(ManifestError, match=words):
             find_entries(tmp_path / name)
 
-    def test_one_task_in_both_games(self, tmp_path: Path) -> None:
-        (tmp_path / "m.csv").write_text("submission,model,task,game\na,b,c,minecraft\na,b,c,terraria\n")
-        assert len(find_entries(tmp_path / "m.csv")) == 2
+    @pytest.mark.parametrize(
+        ("first", "second", "distinct"),
+        [
+            ("b,c,minecraft,", "b,c,terraria,", True),
+            ("b,c,minecraft,", "b,c,minecraft,", False),
+            ("b,c,,", "b,c,minecraft,", False),
+            ("b,c,terraria,", "b,c,auto,", False),
+            ("b,c,,one", "b,c,,two", True),
+            ("b (one),c,,", "b,c,,one", False),
+            ("b/x,c,,", "b,x/c,,", False),
+        ],
+    )
+    def test_one_answer_to_a_task(self, first: str, second: str, distinct: bool, tmp_path: Path) -> None:
+        """Two rows whose ids could meet are refused; a task that is told to be of each game is two."""
+        path = tmp_path / "m.csv"
+        path.write_text(f"submission,model,task,game,config\nx,{first}\nx,{second}\n")
+        if not distinct:
+            with pytest.raises(ManifestError, match=r"line 3: .* in line 2 already"):
+                find_entries(path)
+            return
+        entries = find_entries(path)
+        assert len(entries) == 2
+
+    @pytest.mark.parametrize("second", ["t.zip", "t.JAR", "t.tmod", "t"])
+    def test_two_files_of_one_task(self, second: str, tmp_path: Path) -> None:
+        write_tree(tmp_path, {"A/t.jar": b"", "A/t2.jar": b""})
+        if second == "t":
+            (tmp_path / "A" / "t").mkdir()
+        else:
+            write_tree(tmp_path, {f"A/{second}": b""})
+        with pytest.raises(ManifestError) as caught:
+            find_entries(tmp_path)
+        assert str(tmp_path / "A" / second) in str(caught.value)
+        assert str(tmp_path / "A" / "t.jar") in str(caught.value)
+
+    def test_the_same_answer_in_two_folders(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
+        write_tree(tmp_path / "more", {"alpha/gems.jar": zip_bytes(mod(1))})
+        with pytest.raises(ManifestError, match="'alpha' answers 'gems' in"):
+            run_benchmark([*find_entries(root), *find_entries(tmp_path / "more")], {"": scorer})
+
+    def test_ids_of_both_games_never_meet(self, scorer: Scorer, tmp_path: Path) -> None:
+        (tmp_path / "m.csv").write_text("submission,model,task,game\nx/a,b,c,minecraft\ny/a,b,c,terraria\n")
+        ids = [row.asset_id for row in run_benchmark(find_entries(tmp_path / "m.csv"), {"": scorer}).table]
+        assert len(set(ids)) == len(ids) == 2
+
+    @pytest.mark.parametrize("place", ["out", "alpha/out", "."])
+    @pytest.mark.parametrize("state", ["whole", "interrupted", "killed while writing"])
+    def test_results_are_no_submission(self, place: str, state: str, root: Path, scorer: Scorer) -> None:
+        before = find_entries(root)
+        out = root / place
+        run_benchmark(before, {"": scorer}, parts=out / "parts")
+        if state == "whole":
+            write_tree(
+                out, dict.fromkeys(("results.parquet", "results.csv", "summary.csv", "report-terraria.html"), b"")
+            )
+        if state == "killed while writing":
+            write_tree(out, {"parts/.0123.tmp": b"PAR", ".4567.tmp": b""})
+        assert find_entries(root) == before
+
+    def test_a_submission_with_such_files_among_its_own_is_none_of_ours(self, root: Path) -> None:
+        before = find_entries(root)
+        write_tree(root / "alpha" / "swords", {"results.parquet": b"", "parts/x.png": png(1)})
+        write_tree(root / "beta" / "wheels", {"parts/wheel.png": png(1)})
+        found = find_entries(root)
+        assert [e.task for e in found if e not in before] == ["wheels"]
+        assert len(found) == len(before) + 1
 
     def test_a_manifest_of_assets_is_none_of_submissions(self, tmp_path: Path) -> None:
         (tmp_path / "m.csv").write_text("path,category\n")
@@ -134,6 +210,9 @@ class TestEntries:
         found = {(e.model, e.task): e.requests for e in find_entries(root, requests=tmp_path / "tasks")}
         assert found["alpha", "gems"] == tmp_path / "tasks" / "gems.json"
         assert found["alpha", "swords"] is None
+        write_tree(tmp_path, {"wrong/swordz.json": b"{}"})
+        with pytest.raises(ManifestError, match=r"wrong holds a file for none of the tasks: boss\.json, gems\.json"):
+            find_entries(root, requests=tmp_path / "wrong")
 
 
 class TestRun:
@@ -309,6 +388,48 @@ class TestBadSubmissions:
             run_benchmark([Entry(tmp_path / "gone.jar", "m")], {"": scorer})
 
 
+class TestWithoutTextures:
+    """A submission that shows nothing has no row and still is one: its model and its task have a line, N = 0."""
+
+    @pytest.fixture
+    def blank(self, root: Path) -> Path:
+        write_tree(root / "gamma", {"gems/fabric.mod.json": b"{}", "swords/readme.txt": b"I give up"})
+        write_tree(root / "gamma", {"boss.tmod": tmod({"Sounds/x.txt": b""})})
+        return root
+
+    def test_lines(self, blank: Path, scorer: Scorer, tmp_path: Path) -> None:
+        for _ in range(2):  # the second from parts
+            done = run_benchmark(find_entries(blank), {"": scorer}, parts=tmp_path / "parts")
+            lines = {
+                game: {line.group: (line.n, line.pass_both.value) for line in rows[1:]}
+                for game, rows in summarise_games(done.table, done.games, expected=done.expected()).items()
+            }
+            assert lines["minecraft"]["gamma"] == lines["terraria"]["gamma"] == (0, None)
+            assert [list(groups) for groups in lines.values()] == [
+                ["alpha", "beta", "gamma"],
+                ["alpha", "beta", "gamma"],
+                ["beta", "gamma"],
+            ]
+            assert sum("no textures to score" in note for note in done.notes) == 4
+        by_task = summarise_games(done.table, done.games, "task", expected=done.expected("task"))
+        assert {line.group: line.n for line in by_task["minecraft"][1:]} == {"gems": 2, "swords": 3}
+        assert done.expected("category") == {}
+
+    def test_a_task_that_nobody_answered(self, root: Path, scorer: Scorer) -> None:
+        write_tree(root / "alpha", {"hats/fabric.mod.json": b"{}"})
+        done = run_benchmark([e for e in find_entries(root) if e.model == "alpha"], {"": scorer})
+        rows = summarise_games(done.table, done.games, "task", expected=done.expected("task"))["minecraft"]
+        assert {line.group: line.n for line in rows[1:]} == {"gems": 2, "hats": 0, "swords": 3}
+
+    def test_the_game_is_that_of_the_tasks_other_answers(self, root: Path, scorer: Scorer) -> None:
+        """`gamma/boss` is an empty folder; the others answer that task with mods of Terraria."""
+        (root / "gamma" / "boss").mkdir(parents=True)
+        done = run_benchmark(find_entries(root), {"": scorer})
+        assert ("terraria", "gamma", "boss") in done.lines
+        alone = run_benchmark([e for e in find_entries(root) if e.model == "gamma"], {"": scorer})
+        assert alone.lines == (("", "gamma", "boss"),)
+
+
 class TestResume:
     def run(self, root: Path, scorer: Scorer, parts: Path | None, **options: object) -> BenchmarkRun:
         return run_benchmark(find_entries(root), {"": scorer}, parts=parts, **options)  # type: ignore[arg-type]
@@ -355,6 +476,101 @@ class TestResume:
         assert self.run(root, scorer, parts, copies=False).reused == 0
         assert run_benchmark(find_entries(root, requests="ids"), {"": scorer}, parts=parts).reused == 0
         assert self.run(root, scorer, parts).reused == 6, "each setting has parts of its own"
+
+    @pytest.mark.parametrize("kind", ["folder", "tree", "jar", "tmod", "manifest"])
+    def test_every_kind_of_submission(self, kind: str, scorer: Scorer, tmp_path: Path) -> None:
+        """Each step changes something that rows may depend on: that entry alone is scored again."""
+        root = tmp_path / "runs"
+        files = {"item/a.png": png(sprite(1)), "item/b.png": png(sprite(2))}
+        write_tree(root, {"beta/other.jar": zip_bytes(mod(3))})
+        make: dict[str, Callable[[dict[str, bytes]], object]] = {
+            "folder": lambda files: write_tree(root / "alpha" / "t", files),
+            "tree": lambda files: write_tree(root / "alpha" / "t", in_mod(files)),
+            "jar": lambda files: write_tree(root, {"alpha/t.jar": zip_bytes(in_mod(files))}),
+            "tmod": lambda files: write_tree(root, {"alpha/t.tmod": tmod(files)}),
+            "manifest": lambda files: write_tree(tmp_path / "art", files),
+        }
+        write_tree(
+            tmp_path, {"m.csv": f"submission,model,task\n{kind}.csv,alpha,t\nruns/beta/other.jar,beta,other\n".encode()}
+        )
+        if kind == "manifest":
+            listed = "".join(f"art/item/{name}.png,item\n" for name in "abc")
+            write_tree(tmp_path, {"manifest.csv": f"path,category\n{listed}".encode()})
+
+        def entries() -> list[Entry]:
+            return find_entries(tmp_path / "m.csv" if kind == "manifest" else root)
+
+        make[kind](files)
+        assert run_benchmark(entries(), {"": scorer}, parts=tmp_path / "parts").reused == 0
+        steps: list[tuple[str, bytes | None]] = [
+            ("item/a.png", png(sprite(4))),
+            ("item/c.png", png(sprite(5))),
+            ("item/b.png", b"no picture"),
+            ("item/b.png", None),
+        ]
+        if kind != "tmod":
+            tall = np.concatenate([sprite(6), sprite(7)])
+            steps += [
+                ("item/a.png.mcmeta", b'{"animation": {}}'),
+                ("item/a.png", png(tall)),
+                ("item/a.png.mcmeta", b'{"animation": {"frames": [1]}}'),
+                ("item/a.png.mcmeta", None),
+            ]
+        for name, content in steps:
+            if content is None:
+                del files[name]
+                for place in (root / "alpha" / "t", root / "alpha" / "t" / ITEM, tmp_path / "art"):
+                    (place / (name if place.name != "item" else name.partition("/")[2])).unlink(missing_ok=True)
+            else:
+                files[name] = content
+            make[kind](files)
+            done = run_benchmark(entries(), {"": scorer}, parts=tmp_path / "parts")
+            assert done.reused == 1, (kind, name)
+            assert done.table.rows == run_benchmark(entries(), {"": scorer}).table.rows
+            assert run_benchmark(entries(), {"": scorer}, parts=tmp_path / "parts").reused == 2
+
+    def test_a_submission_that_changes_while_it_is_read_is_not_kept(
+        self, root: Path, scorer: Scorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read = minecraft.read
+        picture = root / "alpha/swords/assets/ruby/textures/item/gem_2001.png"
+
+        def late(path, **options):  # type: ignore[no-untyped-def]
+            if Path(path).name == "swords":
+                picture.write_bytes(png(sprite(2998)))
+            return read(path, **options)
+
+        monkeypatch.setattr(minecraft, "read", late)
+        entries = [e for e in find_entries(root) if (e.model, e.task) == ("alpha", "swords")]
+        run_benchmark(entries, {"": scorer}, parts=tmp_path / "parts")
+        picture.write_bytes(png(sprite(2001)))
+        monkeypatch.setattr(minecraft, "read", read)
+        done = run_benchmark(entries, {"": scorer}, parts=tmp_path / "parts")
+        assert done.reused == 0
+        assert done.table.rows == run_benchmark(entries, {"": scorer}).table.rows
+
+    def test_what_the_system_refused_is_tried_again(
+        self, root: Path, scorer: Scorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refusing(path, **options):  # type: ignore[no-untyped-def]
+            raise OSError(24, "Too many open files", str(path))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(minecraft, "read", refusing)
+            first = self.run(root, scorer, tmp_path / "parts")
+        assert sum("Too many open files" in row.reason for row in first.table) == 3
+        again = self.run(root, scorer, tmp_path / "parts")
+        assert again.reused == 3
+        assert again.table.rows == self.run(root, scorer, None).table.rows
+
+    def test_a_manifests_rows_stay_its_models(self, scorer: Scorer, tmp_path: Path) -> None:
+        """A submission cannot put rows into another model's group, nor give two rows one id."""
+        write_tree(tmp_path, {"a.png": png(sprite(1)), "b.png": png(sprite(2))})
+        write_tree(tmp_path, {"s.csv": b"path,category,group,asset_id\na.png,item,beta,x\nb.png,item,,x\n"})
+        rows = run_benchmark([Entry(tmp_path / "s.csv", "alpha", "t")], {"": scorer}).table.rows
+        assert [(row.group, row.asset_id) for row in rows] == [("alpha", "alpha/t/beta/x"), ("alpha", "alpha/t/x")]
+        plain = run_benchmark([Entry(tmp_path / "s.csv", "alpha")], {"": scorer}).table.rows
+        assert [(row.group, row.asset_id) for row in plain] == [("beta", "x"), ("alpha", "x")]
 
     def test_another_game(self, root: Path, scorer: Scorer, tmp_path: Path) -> None:
         for game in ("auto", "minecraft", "folder"):

@@ -226,6 +226,111 @@ class TestBenchmark:
         assert "difference over 2 tasks" in out
         assert "alpha" in out
 
+    def test_a_model_without_textures_is_in_every_table(
+        self, drawn: str, benchmark: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write_tree(benchmark / "nobody", {"swords/fabric.mod.json": b"{}", "gems/x.txt": b""})
+        arguments = ("--submissions", benchmark, "--profile", drawn, "--pair", "alpha", "nobody")
+        for format, line in (
+            ("text", r"nobody +0 +- +- +- +- +- +-\n"),
+            ("markdown", r"\| nobody \| 0 \| - \| - \| - \| - \| - \| - \|"),
+            ("csv", r"minecraft,nobody,0,,,,,,\n"),
+            ("latex", r"nobody & 0 & - & - & - & - & - & - \\\\"),
+        ):
+            assert run("batch", *arguments, "--format", format, "--out", tmp_path / "out") in (0, 1)
+            shown = capsys.readouterr()
+            assert len(re.findall(line, shown.out)) == 1, shown.out
+        assert "nobody/swords: no textures to score" in shown.err
+        assert re.search(r"minecraft,nobody,0,,+\n", (tmp_path / "out" / "summary.csv").read_text())
+        assert re.search(r"minecraft,nobody,0,,+\n", (tmp_path / "out" / "ablation.csv").read_text())
+        page = (tmp_path / "out" / "report-minecraft.html").read_text(encoding="utf-8")
+        assert re.search(r'<bdi>nobody</bdi></th>\s*<td data-label="Assets">0</td>', page)
+        assert "<bdi>nobody/swords: no textures to score</bdi>" in page
+        found = json_of(capsys, *arguments)
+        (line,) = (line for line in found["summary"] if line["group"] == "nobody")
+        assert (line["game"], line["n"]) == ("minecraft", 0)
+
+    @pytest.mark.parametrize(
+        ("pair", "words"),
+        [
+            (("alpha", "nobody"), "no submission of 'nobody'; there are: alpha, beta"),
+            (("alpha", "alpha"), "two groups, got 'alpha' twice"),
+            (("alpha", "other"), "no game in common"),
+        ],
+    )
+    def test_a_wrong_pair_is_told_before_anything_is_scored(
+        self, pair: tuple[str, str], words: str, drawn: str, benchmark: Path, tmp_path: Path,
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:  # fmt: skip
+        if "other" in pair:
+            write_tree(benchmark / "other", {"x/item/a.png": png(1)})
+        monkeypatch.setattr("assetscore.benchmark.run_benchmark", lambda *_, **__: pytest.fail("scored"))
+        out = tmp_path / "out"
+        assert run("batch", "--submissions", benchmark, "--profile", drawn, "--pair", *pair, "--out", out) == 2
+        assert words in capsys.readouterr().err
+        assert not out.exists()
+
+    def test_a_pair_of_a_manifest_of_assets(
+        self, drawn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write_tree(tmp_path, {"a.png": png(sprite(1)), "b.png": png(sprite(2))})
+        write_tree(tmp_path, {"m.csv": b"path,category,group\na.png,item,one\nb.png,item,two\n"})
+        assert run("batch", tmp_path / "m.csv", "--profile", drawn, "--pair", "one", "two") in (0, 1)
+        assert run("batch", tmp_path / "m.csv", "--profile", drawn, "--pair", "one", "three") == 2
+        assert "there are: one, two" in capsys.readouterr().err
+
+    def test_results_within_the_submissions(
+        self, drawn: str, benchmark: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for out in (benchmark / "out", benchmark / "alpha" / "out", benchmark):
+            for again in (False, True):
+                assert run("batch", "--submissions", benchmark, "--profile", drawn, "--out", out) in (0, 1)
+                assert ("6 of 6 submissions were scored before" in capsys.readouterr().err) == again
+                assert len(ResultTable.read(out / "results.parquet")) == 12
+        inside = benchmark / "alpha" / "swords" / "out"
+        assert run("batch", "--submissions", benchmark, "--profile", drawn, "--out", inside) == 2
+        assert "lies inside the submission" in capsys.readouterr().err
+        assert not inside.exists()
+
+    @pytest.mark.parametrize(
+        "wrong",
+        ["file", "below a file", "parts", "a link", "results.parquet", "summary.csv", "report.html", "too long"],
+    )
+    def test_where_nothing_can_be_written_is_told_first(
+        self, wrong: str, drawn: str, benchmark: Path, tmp_path: Path,
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:  # fmt: skip
+        monkeypatch.setattr("assetscore.benchmark.run_benchmark", lambda *_, **__: pytest.fail("scored"))
+        out = named = tmp_path / "out"
+        if wrong == "file":
+            out.write_bytes(b"")
+        elif wrong == "below a file":
+            named.write_bytes(b"")
+            out = out / "deep" / "er"
+        elif wrong == "parts":
+            named = out / "parts"
+            write_tree(out, {"parts": b""})
+        elif wrong == "a link":
+            out.symlink_to(tmp_path / "nowhere")
+        elif wrong == "too long":
+            out = named = tmp_path / ("x" * 300)
+        else:
+            named = out / wrong
+            named.mkdir(parents=True)
+        assert run("batch", "--submissions", benchmark, "--profile", drawn, "--out", out) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"assetscore: --out {out}: ")
+        assert str(named) in error
+        assert "Errno" not in error
+
+    def test_a_folder_of_task_files_for_what_is_no_benchmark(
+        self, drawn: str, benchmark: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write_tree(tmp_path / "tasks", {"swords.json": b"{}"})
+        source = benchmark / "alpha" / "swords"
+        assert run("batch", source, "--profile", drawn, "--requests", tmp_path / "tasks") == 2
+        assert "a folder of TASK.json goes with --submissions" in capsys.readouterr().err
+
     def test_wrong_use(self, drawn: str, benchmark: Path, tmp_path: Path) -> None:
         batch = ("batch", "--submissions", benchmark, "--profile", drawn)
         assert run(*batch, "--pair", "alpha", "nobody") == 2

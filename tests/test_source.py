@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assetscore import submissions
 from assetscore.errors import ArchiveError, ManifestError, UsageError
 from assetscore.images import Texture, load
 from assetscore.references import ReferenceSet
 from assetscore.submissions.copies import CopyIndex
+from assetscore.submissions.detection import detect
 from assetscore.submissions.pictures import Pictures
-from assetscore.submissions.source import detect, fingerprint, open_source
+from assetscore.submissions.source import fingerprint, open_source
 
 from .conftest import sprite
 from .makers_games import art as drawn
@@ -98,6 +100,56 @@ def other_names() -> dict[str, bytes]:
 def test_detected(kind: str, tmp_path: Path) -> None:
     expected, make = KINDS[kind]
     assert detect(make(tmp_path)) == expected
+
+
+GRADLE = b"run gradlew build\nversion = 2\n"
+BOTH: dict[str, tuple[str, dict[str, bytes]]] = {
+    "a build.txt of its own beside a mod's sources": ("minecraft", {**SOURCES, "build.txt": GRADLE}),
+    "the same one below": ("minecraft", {f"repo/{n}": c for n, c in {**SOURCES, "build.txt": GRADLE}.items()}),
+    "in a pack": ("minecraft", {**MOD, "pack.mcmeta": b"{}", "build.txt": GRADLE}),
+    "in a pack without a description": ("minecraft", {**MOD, "build.txt": GRADLE}),
+    "assets in a mod of Terraria": ("terraria", {**TERRARIA, "assets/art/textures/big.png": png(5)}),
+    "a build.txt that says nothing": ("terraria", {"build.txt": b"", "Items/Ruby.png": png(3)}),
+    "nothing but C#": ("folder", {"Items/Ruby.cs": b"class Ruby", "item/a.png": png(1)}),
+    "one mod of each game": ("", {"fabric.mod.json": b"{}", **MOD, **TERRARIA}),
+    "one mod of each game, one below": (
+        "",
+        {
+            "m/fabric.mod.json": b"{}",
+            **{f"m/{n}": c for n, c in MOD.items()},
+            **{f"t/{n}": c for n, c in TERRARIA.items()},
+        },
+    ),
+    "built mods of both games": ("", {"a.jar": zip_bytes(MOD), "b.tmod": BUILT}),
+    "a .tmod and its sources' zip": ("terraria", {"a.zip": zip_bytes(TERRARIA), "b.tmod": BUILT}),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", BOTH)
+def test_what_speaks_for_both_games_is_weighed(kind: str, packed: bool, tmp_path: Path) -> None:
+    expected, files = BOTH[kind]
+    path = write_tree(tmp_path / "tree", files)
+    if packed:
+        if any(name.endswith((".tmod", ".jar")) for name in files):
+            pytest.skip("an archive of archives is no folder of built mods")
+        path = tmp_path / "tree.zip"
+        path.write_bytes(zip_bytes(files))
+        expected = "minecraft" if expected == "folder" else expected
+    if expected:
+        assert detect(path) == expected
+        if expected != "folder":
+            with submissions.read(path) as submission:
+                assert submission.game == expected, "one rule"
+        return
+    for read in (detect, submissions.read, lambda path: open_source(path).__enter__()):
+        with pytest.raises(UsageError, match=r"either game: Minecraft by .*, Terraria by .*--game") as caught:
+            read(path)
+    named = [name for name in files if name in str(caught.value)]
+    assert len(named) >= 2, "a file of each"
+    for game in ("minecraft", "terraria"):
+        with submissions.read(path, game) as submission:  # type: ignore[arg-type]
+            assert submission.game == game, "told which, it is read"
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a text file"])
@@ -240,6 +292,43 @@ class TestFingerprint:
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr("x", b"y")
         assert fingerprint(path) != first
+
+    def test_a_manifest_is_what_it_names_too(self, tmp_path: Path) -> None:
+        root = write_tree(tmp_path, {"a.png": png(1), "deep/b.png": png(2), "other.png": png(3)})
+        write_tree(root, {"m.csv": b"path,category\na.png,item\ndeep/b.png,item\ngone.png,item\n"})
+        write_tree(root, {"m.jsonl": b'{"path": "deep/b.png", "category": "item"}\n'})
+
+        def both() -> tuple[str, str]:
+            return fingerprint(root / "m.csv"), fingerprint(root / "m.jsonl")
+
+        seen = [both()]
+
+        def step(names_b: bool) -> None:
+            seen.append(both())
+            assert len({csv for csv, _ in seen}) == len(seen)
+            assert (seen[-1][1] != seen[-2][1]) == names_b
+
+        for name, content, names_b in (
+            ("a.png", png(9), False),
+            ("a.png.mcmeta", b"{}", False),
+            ("a.png.mcmeta", b"{ }", False),
+            ("deep/b.png", png(9), True),
+            ("deep/b.png.mcmeta", b"{}", True),
+            ("gone.png", png(9), False),
+        ):
+            write_tree(root, {name: content})
+            step(names_b)
+        (root / "deep/b.png").unlink()
+        step(True)
+        write_tree(root, {"other.png": png(4), "new.png": png(5)})
+        assert both() == seen[-1], "what it does not name is nothing to it"
+
+    @pytest.mark.parametrize("content", [b"", b"path\n", b"path,category\n\xff\xfe", b"path,category\na\0b,item\n"])
+    def test_a_manifest_with_a_mistake(self, content: bytes, tmp_path: Path) -> None:
+        (tmp_path / "m.csv").write_bytes(content)
+        first = fingerprint(tmp_path / "m.csv")
+        (tmp_path / "m.csv").write_bytes(content + b"x")
+        assert fingerprint(tmp_path / "m.csv") != first
 
     def test_what_leads_out_and_what_never_ends(self, tmp_path: Path) -> None:
         root = write_tree(tmp_path / "mod", MOD)

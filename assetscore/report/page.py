@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..calibration import Rule
 from ..errors import ProfileMismatchError, UsageError
+from ..folders import write_atomically
 from ..images import Texture
 from ..summary import leave_one_out_row, summarise
 from ..table import ResultTable
@@ -41,6 +42,8 @@ def write_report(
     k: int | None = None,
     rule: Rule | None = None,
     ablation: Ablation | None = None,
+    expected: Iterable[str] = (),
+    notes: Iterable[str] = (),
 ) -> None:
     """Write the results as one self-contained HTML page.
 
@@ -56,6 +59,8 @@ def write_report(
         alpha, k, rule: what the page is to judge by; default the profile's own. The rows are judged again where they
             are given.
         ablation: two groups compared over tasks, shown below the summary.
+        expected: as `summary.summarise`'s.
+        notes: what was passed over, in words, listed below the summary.
 
     Raises:
         ProfileMismatchError: the rows are of another profile or encoder, so that the references shown would be wrong.
@@ -72,17 +77,18 @@ def write_report(
             table = table.rethreshold(alpha=alpha, k=k, rule=rule, profile=profile)
         _check(table, profile, config)
         loo = [leave_one_out_row(profile, alpha=config.alpha, k=config.k, rule=config.rule)]
-    summary = [*loo, *summarise(replace(table, profile=None), by)]
+    summary = [*loo, *summarise(replace(table, profile=None), by, expected=expected)]
     context = {
         "title": title,
         "headline": headline(table),
         "summary": summary_lines(summary),
+        "notes": list(notes),
         "ablation": None if ablation is None else ablation_lines(ablation),
         "method": None if profile is None else method(table, profile, config),
         "data": assets(table, profile, None if profile is None else config, images or {}),
     }
     # A name may hold what UTF-8 cannot: half of a surrogate pair, from a file name in another encoding.
-    Path(path).write_bytes(_render(context).encode("utf-8", "replace"))
+    write_atomically(Path(path), _render(context).encode("utf-8", "replace"))
 
 
 def _check(table: ResultTable, profile: Profile, config: Any) -> None:

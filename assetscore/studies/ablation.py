@@ -59,6 +59,7 @@ def ablation(
     first: str,
     second: str,
     *,
+    expected: Mapping[str, Iterable[str]] | None = None,
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -68,21 +69,25 @@ def ablation(
     Args:
         rows: with `task` set.
         first, second: their `group`; the difference is second minus first.
+        expected: groups by game that count as being there without a row: N = 0, no rates.
         level, resamples, seed: of the interval over tasks.
 
     Raises:
         UsageError: a group has no rows, or the two have no game in common.
     """
     listed = list(rows)
-    groups = list(dict.fromkeys(row.group for row in listed))
+    there = {game: list(names) for game, names in (expected or {}).items()}
+    for row in listed:
+        there.setdefault(row.game, []).append(row.group)
+    groups = list(dict.fromkeys(name for names in there.values() for name in names))
     for name in (first, second):
         if name not in groups:
             raise UsageError(f"no results of {name!r}; there are: {', '.join(groups)}")
     found = []
-    for game in sorted({row.game for row in listed}, key=lambda game: (not game, game)):
-        one, other = ([row for row in listed if (row.game, row.group) == (game, name)] for name in (first, second))
-        if not one or not other:
+    for game in sorted(there, key=lambda game: (not game, game)):
+        if not {first, second} <= set(there[game]):
             continue
+        one, other = ([row for row in listed if (row.game, row.group) == (game, name)] for name in (first, second))
         semantic = any(row.sem_factor is not None for row in (*one, *other))
         rates: dict[str, tuple[Rate, Rate]] = {}
         differences: dict[str, TaskComparison | None] = {}

@@ -22,18 +22,19 @@ def read(
 
     Args:
         path: anything that `minecraft.read` or `terraria.read` takes.
-        game: which of them; None looks for what marks a mod of Terraria: a .tmod, or build.txt.
+        game: which of them; None goes by what `detection.detect` finds, and reads what is neither as Minecraft's.
         requests: see `base.Requests`.
 
     Raises:
-        UsageError: there is nothing at `path`, or `game` is neither.
+        UsageError: there is nothing at `path`, `game` is neither, or as much speaks for one game as for the other.
         ArchiveError: a damaged or hostile archive.
         ManifestError: `requests` is no task file.
     """
     from . import minecraft, terraria
+    from .detection import detect
 
     if game is None:
-        game = "terraria" if terraria.is_mod(path) else "minecraft"
+        game = "terraria" if detect(path) == "terraria" else "minecraft"
     if game not in ("minecraft", "terraria"):
         raise UsageError(f"game must be minecraft or terraria, got {game!r}")
     if game == "terraria":

@@ -1,43 +1,33 @@
 """Any submission as Items: a mod or pack of either game, built or in source, a folder of pictures, a manifest.
 
-What a path is, its content decides (`detect`); `open_source` reads it with the reader that fits.
+What a path is, its content decides (`detection.detect`); `open_source` reads it with the reader that fits.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ..batch import find_assets
-from ..errors import ArchiveError, ImageError, UsageError
+from ..batch import find_assets, read_manifest
+from ..errors import ImageError, ManifestError, UsageError
 from ..factors import words_of_id
 from ..images import load
-from ..references import IMAGE_SUFFIXES
 from ..scorer import Item
 from . import minecraft, terraria
-from .archives import is_archive_name, open_tree
 from .base import SCORED_USES, Asset, Requests, Submission, Use, read_task
 from .copies import CopyIndex
+from .detection import MANIFESTS, Layout, detect
 from .items import flagged, items
-from .tmod import is_tmod_name
 
-__all__ = ["GAMES", "Game", "Layout", "Source", "detect", "fingerprint", "open_source"]
+__all__ = ["GAMES", "Game", "Source", "fingerprint", "open_source"]
 
-Layout: TypeAlias = Literal["minecraft", "terraria", "folder", "manifest"]
 Game: TypeAlias = Literal["auto", "minecraft", "terraria", "folder"]
 GAMES: tuple[Game, ...] = ("auto", "minecraft", "terraria", "folder")
-MANIFESTS = (".csv", ".jsonl", ".ndjson")
-_MOD_FILES = frozenset(
-    {"fabric.mod.json", "quilt.mod.json", "mods.toml", "neoforge.mods.toml", "mcmod.info", "pack.mcmeta"}
-)
-_IN_ASSETS = frozenset({"textures", "models", "blockstates", "items", "lang"})
-_DEPTH = 12
-"""Folders below the root that are looked through for what gives a game away."""
 _BLOCK = 1 << 20
 
 
@@ -110,88 +100,51 @@ def open_source(
     yield Source("manifest" if layout == "manifest" else "folder", _flagged(asked, copies), len(asked))
 
 
-def detect(path: str | os.PathLike[str]) -> Layout:
-    """What lies at a path: a project of either game, a manifest, or else a folder of pictures.
-
-    A folder is a Terraria project by its build.txt, a Minecraft one by "assets/NAMESPACE/textures" (or models,
-    blockstates ...) or a mod's or pack's own description file. One of built mods has .tmod files or jars in it, and no
-    pictures. A damaged archive is left to the reader to refuse.
-
-    Raises:
-        UsageError: there is nothing, or a file of a kind that no reader knows.
-    """
-    text = os.fspath(path)
-    if os.path.isdir(text):
-        return _detect_folder(text)
-    if not os.path.isfile(text):
-        raise UsageError(f"{text}: there is nothing to read")
-    with open(text, "rb") as file:
-        start = file.read(4)
-    if start == b"TMOD" or is_tmod_name(text):
-        return "terraria"
-    if start[:2] == b"PK" or is_archive_name(text):
-        try:
-            with open_tree(text) as tree:
-                names = tree.names
-        except ArchiveError:
-            return "minecraft"
-        in_source = any(name.rpartition("/")[2] == "build.txt" and name.count("/") <= 1 for name in names)
-        return "terraria" if in_source and not any("assets/" in name for name in names) else "minecraft"
-    if text.lower().endswith(MANIFESTS):
-        return "manifest"
-    raise UsageError(f"{text}: expected a folder, a mod (.jar, .zip, .tmod) or a manifest (.csv, .jsonl)")
-
-
-def _detect_folder(root: str) -> Layout:
-    is_assets = os.path.basename(os.path.abspath(root)) == "assets"
-    layout: Layout = "folder"
-    built: Layout | None = None
-    pictures = False
-    for folder, subfolders, files in os.walk(root):
-        inner = os.path.relpath(folder, root).replace(os.sep, "/")
-        parts = [] if inner == "." else inner.split("/")
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith(".")) if len(parts) < _DEPTH else []
-        near = len(parts) <= 1
-        if near and "build.txt" in files:
-            return "terraria"
-        in_assets = (len(parts) >= 2 and parts[-2] == "assets") or (is_assets and len(parts) == 1)
-        if not _MOD_FILES.isdisjoint(files) or (in_assets and not _IN_ASSETS.isdisjoint(subfolders)):
-            layout = "minecraft"
-        if layout == "minecraft" and not near:
-            break  # a build.txt beside the root would have been seen
-        if near and built is None:
-            found = [is_tmod_name(name) for name in files if is_tmod_name(name) or is_archive_name(name)]
-            built = None if not found else "terraria" if any(found) else "minecraft"
-        pictures = pictures or any(name.lower().endswith(IMAGE_SUFFIXES) for name in files)
-    if layout == "folder" and built is not None and not pictures:
-        return built
-    return layout
-
-
 def fingerprint(path: str | os.PathLike[str]) -> str:
-    """SHA-256 over everything a reader may read at a path: names and contents of all files, not their times."""
+    """SHA-256 over everything a reader may read at a path: names and contents of all files, not their times.
+
+    Of a manifest that is the pictures it names, too, and the .mcmeta beside each.
+    """
     text = os.fspath(path)
     digest = hashlib.sha256()
     if not os.path.isdir(text):
         _hash_file(text, digest.update)
+        for file in _named_files(text):
+            _hash_named(file, file, digest.update)
         return digest.hexdigest()
     real = os.path.join(os.path.realpath(text), "")
     for folder, subfolders, files in os.walk(text):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(files):
             file = os.path.join(folder, name)
-            inner = hashlib.sha256()
-            if os.path.islink(file) and not os.path.realpath(file).startswith(real):
-                inner.update(b"a link that leads out")
-            else:
-                _hash_file(file, inner.update)
             relative = os.path.relpath(file, text).replace(os.sep, "/")
-            digest.update(os.fsencode(relative) + b"\0" + inner.digest())
+            leads_out = os.path.islink(file) and not os.path.realpath(file).startswith(real)
+            _hash_named(relative, None if leads_out else file, digest.update)
     return digest.hexdigest()
 
 
-def _hash_file(path: str, update: object) -> None:
-    assert callable(update)
+def _named_files(path: str) -> list[str]:
+    """The pictures that a manifest of assets names, each with its .mcmeta; nothing where it is none."""
+    if not path.lower().endswith(MANIFESTS):
+        return []
+    try:
+        pictures = sorted({item.path for item in read_manifest(Path(path))})
+    except ManifestError:
+        return []  # a mistake is the reader's to tell, and its text is in the manifest itself
+    return [file for picture in pictures for file in (picture, f"{picture}.mcmeta")]
+
+
+def _hash_named(name: str, path: str | None, update: Callable[[bytes], None]) -> None:
+    """A file's name, and the digest of its content, whose length is fixed, so that no content passes for a name."""
+    inner = hashlib.sha256()
+    if path is None:
+        inner.update(b"a link that leads out")
+    else:
+        _hash_file(path, inner.update)
+    update(os.fsencode(name) + b"\0" + inner.digest())
+
+
+def _hash_file(path: str, update: Callable[[bytes], None]) -> None:
     try:
         if not os.path.isfile(path):  # a pipe would never end
             update(b"no regular file")
@@ -199,8 +152,8 @@ def _hash_file(path: str, update: object) -> None:
         with open(path, "rb") as file:
             while block := file.read(_BLOCK):
                 update(block)
-    except OSError as error:
-        update(f"unreadable: {error.errno}".encode())
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        update(f"unreadable: {getattr(error, 'errno', '')}".encode())
 
 
 def _of_mod(

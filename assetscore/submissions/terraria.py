@@ -19,6 +19,7 @@ from ..text import printable
 from .archives import open_tree
 from .base import Asset, Requests, Submission, Use
 from .csharp import ClassDeclaration, declarations
+from .detection import detect
 from .terraria_classes import Registered, registered
 from .terraria_content import references
 from .terraria_grids import Grid, cut, grid_for
@@ -106,16 +107,8 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
 
 
 def is_mod(path: str | os.PathLike[str]) -> bool:
-    """Is this a mod of Terraria, or a folder of them: a .tmod, or a tree with a build.txt at its root or one below?
-
-    Raises:
-        UsageError: there is nothing at `path`.
-        ArchiveError: a damaged or hostile archive.
-    """
-    if isinstance(path, (str, os.PathLike)) and (is_tmod_name(os.fspath(path)) or _starts_with(path, b"TMOD")):
-        return True
-    with open_tree(path) as tree:
-        return any(is_tmod_name(n) or (n.count("/") <= 1 and n.rpartition("/")[2] == "build.txt") for n in tree.names)
+    """Is this a mod of Terraria, or a folder of them? Raises as `detection.detect` does."""
+    return detect(path) == "terraria"
 
 
 def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], notes: list[str]) -> list[Mod]:
