@@ -16,14 +16,27 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from ..errors import ArchiveError, ImageError, MissingImageError, UnreadableImageError, UnsupportedTypeError, UsageError
+from ..errors import (
+    ArchiveError,
+    ImageError,
+    ImageTooLargeError,
+    MissingImageError,
+    UnreadableImageError,
+    UnsupportedTypeError,
+    UsageError,
+)
 from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
+__all__ = ["DamagedArchive", "ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
 
 MAX_DIRECTORY = 64 * 1024 * 1024
 """Bytes. A hundred thousand entries of ordinary names take a tenth of it."""
 _DIRECTORY_ENTRY = struct.Struct("<4s24xHHH")
+
+
+class DamagedArchive(ArchiveError):
+    """No zip, or not a whole one. Inside another it costs that one its content, and the rest is read; a hostile one
+    (limits, links, names that lead out) is a plain ArchiveError, which nothing around it survives."""
 
 
 class ZipTree(Tree):
@@ -75,7 +88,7 @@ class ZipTree(Tree):
             raise
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, struct.error) as error:
             file.close()
-            raise ArchiveError(f"{self.label}: no readable zip: {error}") from error
+            raise DamagedArchive(f"{self.label}: no readable zip: {error}") from error
 
     def _checked(self, archive: zipfile.ZipFile) -> Iterator[tuple[str, zipfile.ZipInfo]]:
         self._zip = archive
@@ -107,7 +120,7 @@ class ZipTree(Tree):
             # zipfile unpacks the others without a bound; no game reads them.
             raise UnreadableImageError(f"{self.label}: {name} is packed by a method (bzip2, LZMA ...) that is not read")
         if info.file_size > self.limits.entry_bytes:
-            raise UnreadableImageError(
+            raise ImageTooLargeError(
                 f"{self.label}: {name} declares {info.file_size} bytes, at most {self.limits.entry_bytes} are read"
             )
         try:
@@ -149,15 +162,18 @@ def open_nested(tree: Tree, name: str) -> ZipTree:
     """The archive `name` of a tree as a tree of its own.
 
     Raises:
-        ArchiveError: it is none, damaged, hostile or too deeply nested.
+        DamagedArchive: it is none, or damaged.
+        ArchiveError: it is hostile, too large or too deeply nested.
     """
     try:
         if isinstance(tree, FolderTree):
             return ZipTree(tree.inside(name), tree.limits)
         outer = tree if isinstance(tree, ZipTree) else None
         return ZipTree(tree.read(name), tree.limits, label=f"{tree.label}!{name}", outer=outer)
-    except ImageError as error:
+    except ImageTooLargeError as error:
         raise ArchiveError(str(error)) from error
+    except ImageError as error:
+        raise DamagedArchive(str(error)) from error
 
 
 def safe_name(name: str, label: str) -> str:
@@ -214,16 +230,16 @@ def _count_entries(file: BinaryIO, label: str, limit: int) -> None:
     tail = file.read()
     at = len(tail) - 22 if tail[-22:-18] == b"PK\x05\x06" else tail.rfind(b"PK\x05\x06")
     if at < 0 or at + 22 > len(tail):
-        raise ArchiveError(f"{label}: no zip archive (it has no end-of-directory record)")
+        raise DamagedArchive(f"{label}: no zip archive (it has no end-of-directory record)")
     (length,) = struct.unpack_from("<I", tail, at + 12)
     end = tail_start + at
     if at >= 76 and tail[at - 20 : at - 16] == b"PK\x06\x07":  # zip64: the sizes are in a record of its own
         if tail[at - 76 : at - 72] != b"PK\x06\x06":
-            raise ArchiveError(f"{label}: damaged zip64: no end-of-directory record before its locator")
+            raise DamagedArchive(f"{label}: damaged zip64: no end-of-directory record before its locator")
         (length,) = struct.unpack_from("<Q", tail, at - 76 + 40)
         end -= 76
     if length > end:
-        raise ArchiveError(f"{label}: damaged zip: its directory is larger than the file")
+        raise DamagedArchive(f"{label}: damaged zip: its directory is larger than the file")
     if length > MAX_DIRECTORY:
         raise ArchiveError(f"{label}: a directory of {length} bytes, at most {MAX_DIRECTORY} are read")
     file.seek(end - length)
@@ -232,7 +248,7 @@ def _count_entries(file: BinaryIO, label: str, limit: int) -> None:
     while position + 46 <= length:
         signature, name, extra, comment = _DIRECTORY_ENTRY.unpack_from(directory, position)
         if signature != b"PK\x01\x02":
-            raise ArchiveError(f"{label}: damaged zip: no directory entry at byte {end - length + position}")
+            raise DamagedArchive(f"{label}: damaged zip: no directory entry at byte {end - length + position}")
         position += 46 + name + extra + comment
         count += 1
         if count > limit:

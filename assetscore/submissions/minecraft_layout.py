@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ..errors import ArchiveError
-from .archives import is_archive_name, open_nested
-from .trees import Tree
+from .archives import DamagedArchive, is_archive_name, open_nested
+from .trees import IGNORED_FOLDERS, Tree
 
 __all__ = ["Container", "Resource", "containers", "resources"]
 
@@ -22,6 +22,8 @@ NOT_SHIPPED = frozenset(_NOT_SHIPPED.split())
 ARCHIVE_FOLDERS = ("", "mods", "resourcepacks")
 """Where the jars and packs of a folder of them lie; those in "libs" are a project's tools."""
 JAR_FOLDERS = ("META-INF/jarjar/", "META-INF/jars/")
+MEANINGFUL = KINDS | {"assets", "data", "META-INF", "libs"}
+"""Folders that say what lies in them, even where nothing lies beside them."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +54,33 @@ class Resource:
 
 
 def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Container]:
-    """The mods and packs of a tree, outermost first.
+    """The mods and packs of a tree, outermost first. What was packed with the folder around it is read without that.
 
     Args:
         tree: a source tree, an assets folder, an opened jar or pack, or a folder of jars and packs.
         opened: receives the archives that were opened, to be closed later.
-        notes: receives a line for each archive of a folder that cannot be read.
+        notes: receives a line for each archive that cannot be read: one of a folder, or a damaged jar inside a jar.
+
+    Raises:
+        ArchiveError: an archive inside another is hostile.
     """
-    archives = [name for name in tree.names if is_archive_name(name) and name.rpartition("/")[0] in ARCHIVE_FOLDERS]
-    packs = sorted({n.split("/")[0] for n in tree.names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
-    packs = [name for name in packs if f"{name}/pack.mcmeta" in tree]
-    own = _has_assets(tree.names) or not (archives or packs)
-    if own:
-        yield Container(tree)
-        for name in tree.names:
+    around = _folder_around(tree.names)
+    inner_names = [name[len(around) :] for name in tree.names if name.startswith(around)]
+    archives = [around + n for n in inner_names if is_archive_name(n) and n.rpartition("/")[0] in ARCHIVE_FOLDERS]
+    folders = sorted({n.split("/")[0] for n in inner_names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
+    packs = [around + name for name in folders if f"{around}{name}/pack.mcmeta" in tree]
+    if _has_assets(inner_names) or not (archives or packs):
+        yield Container(tree, around)
+        for name in inner_names:
             if is_archive_name(name) and name.startswith(JAR_FOLDERS):
-                nested = open_nested(tree, name)
+                try:
+                    nested = open_nested(tree, around + name)
+                except DamagedArchive as error:
+                    notes.append(f"passed over: {error}")
+                    continue
                 opened.append(nested)
-                yield from (Container(inner.tree, inner.prefix, name) for inner in containers(nested, opened, notes))
+                for inner in containers(nested, opened, notes):
+                    yield Container(inner.tree, inner.prefix, "!".join(filter(None, (around + name, inner.group))))
         return
     several = len(packs) + len(archives) > 1
     for name in packs:
@@ -106,18 +117,12 @@ def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, s
     """(file, namespace, kind, path below the kind) of each file that belongs to the container's assets."""
     start = len(container.prefix)
     inner = [name[start:] for name in names]
-    seen: dict[str, bool] = {}
-    found = False
-    for name, rest in zip(names, inner, strict=True):
+    roots = _roots({place[0] for rest in inner if (place := _place(rest)) is not None})
+    for name, rest in zip(names, inner, strict=True) if roots else ():
         place = _place(rest)
-        if place is None:
-            continue
-        if place[0] not in seen:
-            seen[place[0]] = _is_source_root(place[0])
-        if seen[place[0]]:
-            found = True
+        if place is not None and place[0] in roots:
             yield name, *place[1:]
-    if found:
+    if roots:
         return
     label = PurePosixPath(container.prefix or container.tree.label.replace("\\", "/")).name.lower()
     for name, rest in zip(names, inner, strict=True):  # an assets folder itself, or one namespace of it
@@ -137,6 +142,43 @@ def _place(name: str) -> tuple[str, str, str, str] | None:
         if part == "assets" and len(parts) > at + 3 and parts[at + 2] in KINDS:
             return "/".join(parts[:at]), parts[at + 1], parts[at + 2], "/".join(parts[at + 3 :])
     return None
+
+
+def _roots(found: set[str]) -> set[str]:
+    """Which of the folders that hold an "assets" are the mod's.
+
+    Where none is called as source roots are, the outermost: art beside a mod lies deeper than the mod.
+
+    >>> sorted(_roots({"ruby", "ruby/art"})), sorted(_roots({"fabric", "art"})), _roots({"resourcepacks/retro"})
+    (['ruby'], ['fabric'], set())
+    """
+    found = {root for root in found if not _ignored(root)}
+    sources = set(filter(_is_source_root, found))
+    if sources:
+        return sources
+    shipped = {root for root in found if not NOT_SHIPPED.intersection(root.lower().split("/"))}
+    shipped = shipped or {root for root in found if "/" not in root}  # the mod's own folder may be called "out"
+    return {root for root in shipped if not any(root.startswith(f"{other}/") for other in shipped)}
+
+
+def _ignored(folder: str) -> bool:
+    """Is it, or is one around it, a folder that nobody means to hand in (".git", "__MACOSX")?"""
+    return any(part.startswith(".") or part.lower() in IGNORED_FOLDERS for part in folder.split("/"))
+
+
+def _folder_around(names: Sequence[str]) -> str:
+    """The folders that everything lies in, with a slash behind them; those that mean something do not count."""
+    shown = [name for name in names if not _ignored(name)]
+    if not shown:
+        return ""
+    around = ""
+    first, last = shown[0].split("/"), shown[-1].split("/")  # sorted: what both begin with, all begin with
+    for at, (part, other) in enumerate(zip(first[:-1], last[:-1], strict=False)):
+        inner = first[at + 1], last[at + 1]
+        if part != other or part in MEANINGFUL or not KINDS.isdisjoint(inner):
+            break
+        around += f"{part}/"
+    return around
 
 
 def _has_assets(names: Sequence[str]) -> bool:

@@ -59,7 +59,8 @@ class Tree(ABC):
 
         Raises:
             MissingImageError: there is no such file, or it is a link that leaves the tree.
-            UnreadableImageError: the file is damaged or too large. The rest of the tree is not in doubt.
+            UnreadableImageError: the file is damaged.
+            ImageTooLargeError: the file is larger than is read. In no case is the rest of the tree in doubt.
         """
 
     @cached_property
