@@ -40,7 +40,8 @@ class Asset:
         use: how the game shows it.
         origin: where its pixels are.
         request: what was asked for, in words; None where nothing is known.
-        path: of the file, in the submission; empty where there is none.
+        path: of the file, in the submission; "ARCHIVE!FILE" in an archive that `group` does not name; empty where there
+            is none.
         reason: why `origin` is not ``"own"``, or what was assumed.
         group: what belongs together (the archive, of a folder of archives).
     """

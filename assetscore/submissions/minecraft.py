@@ -280,7 +280,7 @@ def _own(container: Container, texture_id: str, asset_id: str, name: str, shown:
     if not name.endswith(".png"):
         reason = "the game loads only lower-case .png"
     loader = partial(_load, container.tree, name)
-    return Asset(asset_id, category, use, "own", None, name, reason, loader=loader)
+    return Asset(asset_id, category, use, "own", None, container.path(name), reason, loader=loader)
 
 
 def _bare(asset_id: str, category: str, use: Use, origin: Origin, reason: str) -> Asset:

@@ -35,12 +35,18 @@ class Container:
         prefix: the folder inside `tree` that it lies in, with a slash behind it; empty for all of it.
         group: what it is called among several.
         several: is it one of a folder of them, so that ids need its name in front?
+        archive: that `tree` is, in what was read, where `group` does not name it.
     """
 
     tree: Tree
     prefix: str = ""
     group: str = ""
     several: bool = False
+    archive: str = ""
+
+    def path(self, name: str) -> str:
+        """Of a file of the container: "FILE", or "ARCHIVE!FILE"."""
+        return _joined(self.archive, name)
 
 
 @dataclass
@@ -80,7 +86,8 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
                     continue
                 opened.append(nested)
                 for inner in containers(nested, opened, notes):
-                    yield Container(inner.tree, inner.prefix, "!".join(filter(None, (around + name, inner.group))))
+                    group = _joined(around + name, inner.group)
+                    yield Container(inner.tree, inner.prefix, group, archive=inner.archive)
         return
     several = len(packs) + len(archives) > 1
     for name in packs:
@@ -93,8 +100,15 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
             continue
         opened.append(nested)
         for inner in containers(nested, opened, notes):
-            group = "!".join(part for part in (name if several else "", inner.group) if part)
-            yield Container(inner.tree, inner.prefix, group, several or inner.several)
+            if several or inner.group:
+                group, archive = _joined(name, inner.group), inner.archive
+            else:
+                group, archive = "", _joined(name, inner.archive)
+            yield Container(inner.tree, inner.prefix, group, several or inner.several, archive)
+
+
+def _joined(*parts: str) -> str:
+    return "!".join(filter(None, parts))
 
 
 def resources(container: Container) -> Resource:
