@@ -236,7 +236,7 @@ def test_a_hostile_jar_inside_is_an_error_of_the_whole(tmp_path, name):
 
 def test_a_jar_inside_that_is_too_large_is_an_error_of_the_whole(tmp_path):
     (tmp_path / "mod.jar").write_bytes(zip_bytes({GEM: png(1), "META-INF/jars/a.jar": bytes(5000)}))
-    with pytest.raises(ArchiveError, match=r"a\.jar declares 5000 bytes, at most 2000"):
+    with pytest.raises(ArchiveError, match=r"a\.jar declares 5000 bytes, .* at most 2000"):
         minecraft.read(tmp_path / "mod.jar", limits=Limits(entry_bytes=2000))
 
 

@@ -55,6 +55,7 @@ class Asset:
     reason: str = ""
     group: str = ""
     loader: Callable[[], Texture] | None = field(default=None, repr=False, compare=False)
+    """Small: there are tens of thousands of them."""
 
     @property
     def texture(self) -> Texture | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ..errors import ArchiveError, ImageError, ReferenceSetError
@@ -160,6 +159,8 @@ def _assets(container: Container, notes: list[str]) -> Iterator[Asset]:
             bare.setdefault(own_id, asset)
         if own_id in bare and own_id in _textures_of(definition, models):
             itself.add(own_id)
+    models.clear()  # they need not be in memory together with the rows
+    files.models.clear()
     taken = bare.keys() - itself
     ids = {*bare, *files.textures, *shown.uses} if taken else set()
 
@@ -279,7 +280,7 @@ def _own(container: Container, texture_id: str, asset_id: str, name: str, shown:
         reason = "no model, blockstate or item definition names it"
     if not name.endswith(".png"):
         reason = "the game loads only lower-case .png"
-    loader = partial(_load, container.tree, name)
+    loader = _Loader(container.tree, name)
     return Asset(asset_id, category, use, "own", None, container.path(name), reason, loader=loader)
 
 
@@ -294,6 +295,15 @@ def _parsed(tree: Tree, files: Mapping[_Key, str], notes: list[str]) -> Iterator
             yield key, parse_json(tree.read(name), f"{tree.label}: {name}")
         except (DamagedJson, ImageError) as error:
             notes.append(f"passed over: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    tree: Tree
+    name: str
+
+    def __call__(self) -> Texture:
+        return _load(self.tree, self.name)
 
 
 def _load(tree: Tree, name: str) -> Texture:

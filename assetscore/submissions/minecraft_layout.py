@@ -71,7 +71,9 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
         ArchiveError: an archive inside another is hostile.
     """
     around = _folder_around(tree.names)
-    inner_names = [name[len(around) :] for name in tree.names if name.startswith(around)]
+    inner_names: Sequence[str] = tree.names
+    if around:
+        inner_names = [name[len(around) :] for name in tree.names if name.startswith(around)]
     archives = [around + n for n in inner_names if is_archive_name(n) and n.rpartition("/")[0] in ARCHIVE_FOLDERS]
     folders = sorted({n.split("/")[0] for n in inner_names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
     packs = [around + name for name in folders if f"{around}{name}/pack.mcmeta" in tree]
@@ -113,7 +115,9 @@ def _joined(*parts: str) -> str:
 
 def resources(container: Container) -> Resource:
     """The textures, models, blockstates and item definitions of a container; the first of two equal ids holds."""
-    names = [name for name in container.tree.names if name.startswith(container.prefix)]
+    names: Sequence[str] = container.tree.names
+    if container.prefix:
+        names = [name for name in names if name.startswith(container.prefix)]
     found = Resource()
     for name, namespace, kind, rest in sorted(_placed(container, names), key=lambda place: _priority(place[0])):
         stem, dot, extension = rest.rpartition(".")
@@ -130,7 +134,7 @@ def resources(container: Container) -> Resource:
 def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
     """(file, namespace, kind, path below the kind) of each file that belongs to the container's assets."""
     start = len(container.prefix)
-    inner = [name[start:] for name in names]
+    inner = [name[start:] for name in names] if start else names
     roots = _roots({place[0] for rest in inner if (place := _place(rest)) is not None})
     for name, rest in zip(names, inner, strict=True) if roots else ():
         place = _place(rest)
@@ -182,11 +186,10 @@ def _ignored(folder: str) -> bool:
 
 def _folder_around(names: Sequence[str]) -> str:
     """The folders that everything lies in, with a slash behind them; those that mean something do not count."""
-    shown = [name for name in names if not _ignored(name)]
-    if not shown:
-        return ""
+    start = next((name for name in names if not _ignored(name)), "")
+    end = next((name for name in reversed(names) if not _ignored(name)), "")
+    first, last = start.split("/"), end.split("/")  # sorted: what both begin with, all begin with
     around = ""
-    first, last = shown[0].split("/"), shown[-1].split("/")  # sorted: what both begin with, all begin with
     for at, (part, other) in enumerate(zip(first[:-1], last[:-1], strict=False)):
         inner = first[at + 1], last[at + 1]
         if part != other or part in MEANINGFUL or not KINDS.isdisjoint(inner):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cached_property, partial
+from functools import cached_property
 
 from ..errors import ArchiveError, ImageError
 from ..images import Texture, load
@@ -220,7 +220,7 @@ def _own(mod: Mod, image: str, asset_id: str, file: str, claim: tuple[Registered
             use, reason = "unreferenced", "no class names it; told by its path"
         elif "/" not in image:
             use, reason = "unreferenced", "lies beside build.txt, as the mod's icons do"
-    loader = partial(_load, mod, file, category, count, cell, suffix if category == "other" else "")
+    loader = _Loader(mod, file, category, count, cell, suffix if category == "other" else "")
     path = f"{mod.archive}!{file}" if mod.archive else mod.prefix + file
     return Asset(asset_id, category, use, "own", None, path, reason, loader=loader)
 
@@ -275,16 +275,28 @@ def _starts_with(path: str | os.PathLike[str], magic: bytes) -> bool:
         return False
 
 
-def _load(
-    mod: Mod, file: str, category: str, count: int | None, cell: tuple[int, int, int] | None, suffix: str
-) -> Texture:
-    name = mod.prefix + file
-    content = mod.read(file)
-    pixels = rawimg(content, name) if file.lower().endswith(".rawimg") else load(content, name=name)
-    texture = pixels if isinstance(pixels, Texture) else load(pixels)
-    width, height = texture.size
-    grid = Grid(cell=cell[:2], padding=cell[2]) if cell else grid_for(category, width, height, count, suffix)
-    if texture.is_empty:
-        return texture
-    framed = cut(texture.pixels, grid)
-    return Texture(framed.pixels, framed.grid, framed.boxes, (*texture.flags, *framed.flags))
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    mod: Mod
+    file: str
+    category: str
+    count: int | None
+    cell: tuple[int, int, int] | None
+    suffix: str
+
+    def __call__(self) -> Texture:
+        name = self.mod.prefix + self.file
+        content = self.mod.read(self.file)
+        pixels = rawimg(content, name) if self.file.lower().endswith(".rawimg") else load(content, name=name)
+        texture = pixels if isinstance(pixels, Texture) else load(pixels)
+        width, height = texture.size
+        if texture.is_empty:
+            return texture
+        cell = self.cell
+        grid = (
+            Grid(cell=cell[:2], padding=cell[2])
+            if cell
+            else grid_for(self.category, width, height, self.count, self.suffix)
+        )
+        framed = cut(texture.pixels, grid)
+        return Texture(framed.pixels, framed.grid, framed.boxes, (*texture.flags, *framed.flags))

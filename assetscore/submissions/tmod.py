@@ -91,6 +91,9 @@ class TmodTree(Tree):
         content = self._file.read(stored)
         return content if size == stored else inflate(content, size, f"{self.label}: {name}")
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
     def close(self) -> None:
         self._file.close()
 
