@@ -136,7 +136,8 @@ class ZipTree(Tree):
             raise UnreadableImageError(f"{label} is packed by a method (bzip2, LZMA ...) that is not read")
         if max(entry.size, entry.packed) > self.limits.entry_bytes:
             raise ImageTooLargeError(
-                f"{label} declares {entry.size} bytes, {entry.packed} packed; at most {self.limits.entry_bytes} are read"
+                f"{label} declares {entry.size} bytes, {entry.packed} packed, "
+                f"at most {self.limits.entry_bytes} are read"
             )
         stored = self._stored(entry, label)
         content = stored if entry.method == zipfile.ZIP_STORED else inflate(stored, entry.size, label)

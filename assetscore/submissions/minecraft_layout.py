@@ -119,7 +119,7 @@ def resources(container: Container) -> Resource:
     if container.prefix:
         names = [name for name in names if name.startswith(container.prefix)]
     found = Resource()
-    for name, namespace, kind, rest in sorted(_placed(container, names), key=lambda place: _priority(place[0])):
+    for name, namespace, kind, rest in _by_hand_first(_placed(container, names)):
         stem, dot, extension = rest.rpartition(".")
         if kind == "textures" and extension.lower() == "png" and dot:
             # The game loads only lower-case names; what it cannot load keeps its extension, so that ids stay unique.
@@ -208,6 +208,12 @@ def _is_source_root(root: str) -> bool:
     return root == "" or (parts[-1] in SOURCE_ROOTS and not NOT_SHIPPED.intersection(parts))
 
 
-def _priority(name: str) -> tuple[bool, str]:
-    """Written by hand before generated, then by name."""
-    return "generated" in name.lower().split("/"), name
+def _by_hand_first(places: Iterator[tuple[str, str, str, str]]) -> Iterator[tuple[str, str, str, str]]:
+    """Written by hand before generated, each in the order that they come in: by name."""
+    generated = []
+    for place in places:
+        if "generated" in place[0].lower().split("/"):
+            generated.append(place)
+        else:
+            yield place
+    yield from generated
