@@ -176,4 +176,6 @@ def _rgba(image: Image.Image, key: tuple[int, ...] | None) -> NDArray[np.uint8]:
             alpha[(pixels == np.array(key)).all(axis=-1)] = 0
         return np.dstack([pixels, alpha])
     between = {"La": "LA", "RGBX": "RGB", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "HSV": "RGB"}.get(mode)
+    if mode == "RGBA":
+        return np.array(image)
     return np.array((image.convert(between) if between else image).convert("RGBA"))

@@ -118,7 +118,6 @@ HOSTILE = {
     "declares 4 GiB": lambda: declared(png(1), 0xFFFFFFF0),
     "nested 8 deep": lambda: nested(8),
     "nested 50 deep": lambda: nested(50),
-    "a broken jar inside": lambda: zip_bytes({GEM: png(1), "META-INF/jars/a.jar": b"PK\x03\x04 no"}),
     "empty file": lambda: b"",
     "no zip": lambda: b"MZ" + bytes(5000),
     "truncated": lambda: zip_bytes({GEM: png(1, 64, 64)})[:-30],
@@ -131,7 +130,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("read", [minecraft.read, terraria.read], ids=["minecraft", "terraria"])
 def test_hostile_archives_are_named_errors(tmp_path, name, read, monkeypatch):
-    if name in ("a broken jar inside", "nested 8 deep", "nested 50 deep") and read is terraria.read:
+    if name in ("nested 8 deep", "nested 50 deep") and read is terraria.read:
         pytest.skip("mods of Terraria hold no jars")
     path = tmp_path / "inner" / "mod.jar"
     path.parent.mkdir()
@@ -164,8 +163,81 @@ def test_a_damaged_entry_costs_one_row(tmp_path, name):
     path.write_bytes(ONE_ROW[name])
     with minecraft.read(path) as submission:
         [asset] = submission.assets
-        with pytest.raises(UnreadableImageError, match="gem"):
+        with pytest.raises(ImageError, match="gem"):
             _ = asset.texture
+
+
+GOOD = zip_bytes({"assets/inner/textures/item/inner.png": png(2)})
+DAMAGED_INSIDE = {
+    "no zip": b"PK\x03\x04 no",
+    "empty": b"",
+    "truncated": GOOD[:-30],
+    "directory larger than the file": GOOD[:-10] + b"\xff\xff\xff\x7f\0\0\0\0\0\0",
+    "directory overwritten": GOOD.replace(b"PK\x01\x02", b"PK\x01\xff"),
+    "zip64 that lies": zip64_liar(),
+    "a text": b"version https://git-lfs.github.com/spec/v1\n",
+}
+
+
+def with_inner(place: str, content: bytes, **more: bytes) -> bytes:
+    return zip_bytes({GEM: png(1), place: content, "META-INF/jars/z.jar": GOOD, **more})
+
+
+@pytest.mark.parametrize("name", DAMAGED_INSIDE)
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_damaged_jar_inside_costs_its_own_content_alone(tmp_path, name, depth):
+    content = with_inner("META-INF/jarjar/bad.jar", DAMAGED_INSIDE[name])
+    for _ in range(depth):
+        content = zip_bytes({"META-INF/jars/around.jar": content, "assets/x/textures/item/x.png": png(3)})
+    (tmp_path / "mod.jar").write_bytes(content)
+    with minecraft.read(tmp_path / "mod.jar") as submission:
+        expected = {"ruby:item/gem", "inner:item/inner"} | ({"x:item/x"} if depth else set())
+        assert {asset.id for asset in submission.assets} == expected
+        assert all(asset.texture.size == (16, 16) for asset in submission.assets)
+        [note] = [note for note in submission.notes if "bad.jar" in note]
+        assert note.startswith("passed over")
+
+
+@pytest.mark.parametrize("entry", ["damaged", "encrypted", "packed otherwise"])
+def test_a_jar_inside_whose_entry_cannot_be_read_costs_its_own_content_alone(tmp_path, entry):
+    out = io.BytesIO()
+    method = zipfile.ZIP_BZIP2 if entry == "packed otherwise" else zipfile.ZIP_STORED
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("META-INF/jars/a.jar", GOOD)
+        archive.writestr(zipfile.ZipInfo(GEM), png(1), zipfile.ZIP_STORED)
+    data = out.getvalue()
+    if entry == "damaged":
+        data = corrupt(data, 60)
+    at = data.find(b"PK\x01\x02")
+    if entry == "encrypted":
+        data = data[:6] + b"\x01" + data[7 : at + 8] + b"\x01" + data[at + 9 :]
+    (tmp_path / "mod.jar").write_bytes(data)
+    with minecraft.read(tmp_path / "mod.jar") as submission:
+        assert [asset.id for asset in submission.assets] == ["ruby:item/gem"]
+        assert submission.assets[0].texture.size == (16, 16)
+        assert any("a.jar" in note and note.startswith("passed over") for note in submission.notes)
+
+
+HOSTILE_INSIDE = {
+    "bomb": lambda: bomb(500_000_000),
+    "a million entries": lambda: many_entries(1_000_000),
+    "parent folder": lambda: renamed(b"../../../home/assets/ruby/textures/item/g.png"),
+    "link": lambda: link("/etc/passwd"),
+    "nested 8 deep": lambda: nested(8),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_INSIDE)
+def test_a_hostile_jar_inside_is_an_error_of_the_whole(tmp_path, name):
+    (tmp_path / "mod.jar").write_bytes(with_inner("META-INF/jarjar/bad.jar", HOSTILE_INSIDE[name]()))
+    with pytest.raises(ArchiveError, match=r"mod\.jar!META-INF"):
+        minecraft.read(tmp_path / "mod.jar")
+
+
+def test_a_jar_inside_that_is_too_large_is_an_error_of_the_whole(tmp_path):
+    (tmp_path / "mod.jar").write_bytes(zip_bytes({GEM: png(1), "META-INF/jars/a.jar": bytes(5000)}))
+    with pytest.raises(ArchiveError, match=r"a\.jar declares 5000 bytes, .* at most 2000"):
+        minecraft.read(tmp_path / "mod.jar", limits=Limits(entry_bytes=2000))
 
 
 def test_an_encrypted_entry_costs_one_row(tmp_path):

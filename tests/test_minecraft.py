@@ -16,6 +16,7 @@ from assetscore.errors import ArchiveError, ImageError, ManifestError, Reference
 from assetscore.references import ReferenceSet
 from assetscore.submissions import minecraft
 from assetscore.submissions.minecraft_models import Model, resolve
+from assetscore.submissions.trees import Limits
 
 from .makers_games import art, model, png, solid, write_tree, zip_bytes
 from .makers_limits import soon_and_small
@@ -192,6 +193,196 @@ def test_parts_of_a_loaders_model(tmp_path):
 def test_what_is_not_built_into_the_mod_does_not_count(tmp_path, place):
     files = {f"src/main/resources/{name}": content for name, content in mod().items()}
     assert rows(minecraft.read(write_tree(tmp_path, {**files, place: png(99)}))) == EXPECTED
+
+
+@pytest.mark.parametrize("around", ["ruby/", "ruby-mod-1.0/", "Ruby Mod/out/", "out/", "test/", "a/b/c/"])
+@pytest.mark.parametrize("root", ["", "src/main/resources/"])
+@pytest.mark.parametrize("packing", ["folder", "zip"])
+@pytest.mark.parametrize("beside", [(), (".DS_Store", "__MACOSX/ruby/assets/ruby/textures/item/._gem.png")])
+def test_what_was_packed_with_its_folder(tmp_path, around, root, packing, beside):
+    files = {around + root + name: content for name, content in mod().items()}
+    files[f"{around}art/assets/ruby/textures/item/draft.png"] = png(98)
+    files.update(dict.fromkeys(beside, b"\0"))
+    path = write_tree(tmp_path / "mod", files)
+    if packing == "zip":
+        path = tmp_path / "mod.zip"
+        path.write_bytes(zip_bytes(files))
+    with minecraft.read(path) as submission:
+        assert rows(submission) == EXPECTED
+        assert submission.notes == ()
+
+
+def test_the_one_root_beside_other_files(tmp_path):
+    files = {f"ruby/{name}": content for name, content in mod().items()}
+    files.update({"README.md": b"", "docs/gem.png": png(1), "ruby/art/assets/ruby/textures/item/draft.png": png(2)})
+    files["resourcepacks/retro/assets/ruby/textures/item/retro.png"] = png(3)
+    assert rows(minecraft.read(write_tree(tmp_path, files))) == EXPECTED
+
+
+def test_several_roots_are_sub_projects(tmp_path):
+    files = {
+        "one/assets/ruby/textures/item/gem.png": png(1),
+        "two/assets/ruby/models/item/gem.json": model("item/generated", layer0="ruby:item/gem"),
+        "two/assets/ruby/textures/item/gem.png": png(2),
+        "two/assets/opal/textures/item/gem.png": png(3),
+    }
+    submission = minecraft.read(write_tree(tmp_path, files))
+    assert rows(submission) == {
+        "opal:item/gem": ("item", "unreferenced", "own"),
+        "ruby:item/gem": ("item", "sprite", "own"),
+    }
+    assert (submission.assets[1].texture.pixels == art(1)).all()
+
+
+def test_packs_inside_a_mod_without_textures_are_not_its_own(tmp_path):
+    files = {"fabric.mod.json": b"{}", "resourcepacks/retro/assets/ruby/textures/item/gem.png": png(1)}
+    assert minecraft.read(write_tree(tmp_path, files)).assets == ()
+
+
+def test_a_zip_of_a_folder_of_jars_and_packs(tmp_path):
+    files = {
+        "all/a.jar": zip_bytes(mod()),
+        "all/mods/b.jar": zip_bytes({"assets/opal/textures/item/gem.png": png(1)}),
+        "all/c/pack.mcmeta": b"{}",
+        "all/c/assets/minecraft/textures/block/stone.png": png(2),
+    }
+    (tmp_path / "all.zip").write_bytes(zip_bytes(files))
+    with minecraft.read(tmp_path / "all.zip") as submission:
+        expected = {f"all/a.jar!{key}": row for key, row in EXPECTED.items()}
+        expected["all/mods/b.jar!opal:item/gem"] = ("item", "unreferenced", "own")
+        expected["all/c!minecraft:block/stone"] = ("block", "flat", "own")
+        assert rows(submission) == expected
+        assert all(asset.texture.size for asset in submission.assets if asset.origin == "own")
+
+
+VANILLA_ROW, MISSING_ROW = ("item", "sprite", "vanilla"), ("item", "sprite", "missing")
+GEM_MODEL = model("item/generated", layer0="ruby:item/gem")
+COLLISIONS = {
+    # name: the files beside textures/item/apple.png, and the rows of item/apple and of that file
+    "a model shows vanilla art": ({"models/item/apple.json": model("minecraft:item/apple")}, VANILLA_ROW, "unreferenced"),
+    "an item definition does": (
+        {"items/apple.json": b'{"model": {"type": "model", "model": "minecraft:item/apple"}}'},
+        ("item", "sprite", "vanilla"), "unreferenced",
+    ),
+    "its model is not there": (
+        {"items/apple.json": b'{"model": {"model": "ruby:item/gone"}}', "models/item/x.json": b"{}"},
+        MISSING_ROW, "unreferenced",
+    ),
+    "another item shows the file": (
+        {"models/item/apple.json": model("minecraft:item/apple"),
+         "models/item/pear.json": model("item/generated", layer0="ruby:item/apple")},
+        VANILLA_ROW, "sprite",
+    ),
+    "the id shows the file, too": (
+        {"items/apple.json": b'{"model": {"a": {"model": "minecraft:item/apple"}, "b": {"model": "ruby:item/red"}}}',
+         "models/item/red.json": model("item/generated", layer0="ruby:item/apple")},
+        ("item", "sprite", "own"), None,
+    ),
+    "the id shows the file alone": (
+        {"models/item/apple.json": model("item/generated", layer0="ruby:item/apple")}, ("item", "sprite", "own"), None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLLISIONS)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_file_does_not_hide_what_its_id_shows(tmp_path, name, nested):
+    beside, registered, use = COLLISIONS[name]
+    files = {A + "textures/item/apple.png": png(1), **{A + name: content for name, content in beside.items()}}
+    path = tmp_path / "mod.jar"
+    path.write_bytes(zip_bytes({"META-INF/jars/a.jar": zip_bytes(files)} if nested else files))
+    expected = {"ruby:item/apple": registered}
+    if use is not None:
+        expected["ruby:item/apple.png"] = ("item", use, "own")
+    with minecraft.read(path) as submission:
+        assert rows(submission) == expected
+        own = next(asset for asset in submission.assets if asset.origin == "own")
+        assert (own.texture.pixels == art(1)).all()
+        assert own.path.endswith("textures/item/apple.png")
+
+
+def test_a_block_does_not_hide_behind_a_file_either(tmp_path):
+    state = {"variants": {"a": {"model": "minecraft:block/stone"}, "b": {"model": "ruby:block/slate"}}}
+    files = {
+        A + "blockstates/stone.json": json.dumps(state).encode(),
+        A + "blockstates/slate.json": json.dumps(state).encode(),
+        A + "models/block/slate.json": model("block/cube_all", all="ruby:block/slate"),
+        A + "textures/block/stone.png": png(1),
+        A + "textures/block/slate.png": png(2),
+        A + "textures/item/stone.png": png(3),  # another id
+    }
+    assert rows(minecraft.read(write_tree(tmp_path, files))) == {
+        "ruby:block/stone": ("block", "flat", "vanilla"),
+        "ruby:block/stone.png": ("block", "unreferenced", "own"),
+        "ruby:block/slate": ("block", "flat", "own"),
+        "ruby:item/stone": ("item", "unreferenced", "own"),
+    }
+
+
+def test_made_ids_stay_unique_and_a_missing_texture_is_not_hidden(tmp_path):
+    files = {
+        A + "models/item/apple.json": model("minecraft:item/apple"),
+        A + "models/item/pear.json": model("minecraft:item/apple"),
+        A + "models/item/bowl.json": model("item/generated", layer0="ruby:item/pear"),
+        A + "textures/item/apple.png": png(1),
+        A + "textures/item/apple.png.png": png(2),
+    }
+    assert rows(minecraft.read(write_tree(tmp_path, files))) == {
+        "ruby:item/apple": VANILLA_ROW,
+        "ruby:item/apple.png": ("item", "unreferenced", "own"),
+        "ruby:item/apple.png.png": ("item", "unreferenced", "own"),
+        "ruby:item/pear": VANILLA_ROW,
+        "ruby:item/pear.png": MISSING_ROW,
+    }
+
+
+def test_what_a_jar_names_may_lie_in_a_jar_inside_it(tmp_path):
+    inner = {
+        A + "textures/item/gem.png": png(1),
+        A + "models/item/opal.json": model("item/generated", layer0="ruby:item/opal"),
+    }
+    outer = {
+        A + "models/item/gem.json": GEM_MODEL,
+        A + "models/item/pearl.json": model("item/generated", layer0="ruby:item/pearl"),
+        A + "textures/item/opal.png": png(2),
+        "META-INF/jarjar/inner.jar": zip_bytes(inner),
+    }
+    (tmp_path / "mod.jar").write_bytes(zip_bytes(outer))
+    with minecraft.read(tmp_path / "mod.jar") as submission:
+        assert rows(submission) == {
+            "ruby:item/gem": ("item", "sprite", "own"),
+            "ruby:item/opal": ("item", "sprite", "own"),
+            "ruby:item/pearl": MISSING_ROW,
+        }
+        pixels = [asset.texture.pixels.tolist() for asset in submission.assets if asset.origin == "own"]
+        assert pixels == [art(1).tolist(), art(2).tolist()]
+        assert [asset.reason for asset in submission.assets if asset.origin == "own"] == ["", ""]
+
+
+@pytest.mark.parametrize("beside", ["dangling link", "link out", "too large", "folder"])
+def test_a_mcmeta_that_cannot_be_read_costs_its_frames_alone(tmp_path, beside):
+    picture = A + "textures/item/gem.png"
+    write_tree(tmp_path / "mod", {picture: png(1, 16, 32)})
+    (tmp_path / "outside").write_bytes(b'{"animation": {}}')
+    mcmeta = tmp_path / "mod" / f"{picture}.mcmeta"
+    if beside == "too large":
+        with mcmeta.open("wb") as file:
+            file.truncate(65 * 2**20)
+    elif beside == "folder":
+        mcmeta.mkdir()
+    else:
+        mcmeta.symlink_to("nowhere" if beside == "dangling link" else tmp_path / "outside")
+    [asset] = minecraft.read(tmp_path / "mod").assets
+    assert (len(asset.frames), asset.texture.size) == (1, (16, 32))
+    assert len(asset.texture.flags) == (0 if beside == "folder" else 1)
+
+
+def test_a_mcmeta_too_large_in_a_jar_costs_its_frames_alone(tmp_path):
+    files = {A + "textures/item/gem.png": png(1, 16, 32), A + "textures/item/gem.png.mcmeta": bytes(9000)}
+    (tmp_path / "mod.jar").write_bytes(zip_bytes(files))
+    with minecraft.read(tmp_path / "mod.jar", limits=Limits(entry_bytes=8000)) as submission:
+        assert submission.assets[0].texture.size == (16, 32)
+        assert "mcmeta" in submission.assets[0].texture.flags[0]
 
 
 def test_sub_projects_and_generated_resources_are_one_mod(tmp_path):
@@ -413,7 +604,6 @@ HOSTILE_TREES = {
     "a model its own parent": cycle(1),
     "parents in a circle": cycle(7),
     "endless parents": {A + f"models/item/m{i}.json": model(f"ruby:item/m{i + 1}") for i in range(300)},
-    "variables in a circle": {A + "models/item/a.json": model("item/generated", layer0="#a", a="#b", b="#a")},
     "arrays 1,000 deep": {A + "models/item/a.json": b"[" * 1000 + b"]" * 1000},
     "objects 1,000 deep": {A + "models/item/a.json": b'{"a":' * 1000 + b"1" + b"}" * 1000},
     "arrays a million deep": {A + "blockstates/a.json": b"[" * 1_000_000},
@@ -431,10 +621,52 @@ def test_hostile_models_are_named_errors(tmp_path, name, jar):
         path.write_bytes(zip_bytes(HOSTILE_TREES[name]))
 
     def check() -> None:
-        with pytest.raises(ArchiveError):
+        with pytest.raises(ArchiveError, match=rf"{path.name}.*ruby.*\b(m\d+|a)\b"):  # the mod and the file
             minecraft.read(path)
 
     soon_and_small(check)
+
+
+def test_a_mod_among_several_that_cannot_be_read_is_noted(tmp_path):
+    (tmp_path / "a.jar").write_bytes(zip_bytes(cycle(3)))
+    (tmp_path / "b.jar").write_bytes(zip_bytes(mod()))
+    with minecraft.read(tmp_path) as submission:
+        assert rows(submission) == {f"b.jar!{key}": row for key, row in EXPECTED.items()}
+        assert any(note.startswith("passed over") and "a.jar" in note for note in submission.notes)
+
+
+RINGS = {
+    "names itself": {"all": "#all"},
+    "two": {"all": "#b", "b": "#all"},
+    "seven": {"all": "#v0", **{f"v{i}": f"#v{(i + 1) % 7}" for i in range(7)}},
+    "leads into one": {"all": "#b", "b": "#c", "c": "#b"},
+    "many lead into a long one": {f"v{i}": f"#v{(i + 1) % 100_000}" for i in range(100_000)} | {"all": "#v5"},
+}
+
+
+@pytest.mark.parametrize("name", RINGS)
+@pytest.mark.parametrize("inherited", [False, True])
+def test_variables_in_a_circle_show_nothing_and_are_noted(tmp_path, name, inherited):
+    textures = {**RINGS[name], "top": "ruby:block/top", "side": "#top"}
+    files = mod(
+        **{A + "models/block/ring.json": model("block/cube", **textures), A + "textures/block/top.png": png(11)}
+    )
+    if inherited:
+        files[A + "models/block/child.json"] = model("ruby:block/ring")
+    submission = minecraft.read(write_tree(tmp_path, files))
+    assert rows(submission) == {**EXPECTED, "ruby:block/top": ("block", "flat", "own")}
+    assert len(submission.notes) == 1 + inherited
+    assert all("in a circle" in note for note in submission.notes)
+    assert "model ruby:block/ring:" in submission.notes[-1]
+    if not name.startswith("many"):
+        soon_and_small(lambda: minecraft.read(tmp_path))
+
+
+def test_a_long_chain_of_variables_is_no_ring():
+    chain = {f"v{i}": f"#v{i + 1}" for i in range(5000)} | {"v5000": "m:block/end"}
+    resolved = resolve("m:a", {"m:a": Model.of({"textures": chain})})
+    assert set(resolved.textures.values()) == {"m:block/end"}
+    assert (len(resolved.textures), resolved.rings) == (5001, ())
 
 
 def test_depth_inside_texts_is_no_depth(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 
 from assetscore import submissions
 from assetscore.errors import ArchiveError, ReferenceSetError, UsageError
+from assetscore.frames import MAX_FRAMES
 from assetscore.images import enlarge
 from assetscore.references import ReferenceSet
 from assetscore.submissions import terraria
@@ -299,6 +300,78 @@ def test_walls_worn_sheets_and_town_npcs(tmp_path):
         "NPCs/Guide": [(40, 56)] * 5,
         "Buffs/Shine": [(32, 32)],
     }
+
+
+HIDDEN = {
+    # name: the class RubyMod.Items.Gem and others, and the rows of Items/Gem and of the picture of that name
+    "vanilla": ('class Gem : ModItem { public override string Texture => "Terraria/Images/Item_1"; }', "vanilla",
+                "unreferenced"),
+    "missing": ('class Gem : ModItem { public override string Texture => "RubyMod/Art/Gone"; }', "missing",
+                "unreferenced"),
+    "shown by another": (
+        'class Gem : ModItem { public override string Texture => "Terraria/Images/Item_1"; }'
+        'class Opal : ModItem { public override string Texture => "RubyMod/Items/Gem"; }', "vanilla", "sprite",
+    ),
+    "shown by itself": ("class Gem : ModItem { }", "own", None),
+    "shown by itself and by another": (
+        'class Gem : ModItem { } class Opal : ModItem { public override string Texture => "RubyMod/Items/Gem"; }', "own",
+        None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+@pytest.mark.parametrize("built", [False, True])
+def test_a_picture_does_not_hide_what_the_class_of_its_name_shows(tmp_path, name, built):
+    classes, origin, use = HIDDEN[name]
+    source = f"namespace RubyMod.Items; {classes}"
+    if name == "missing":  # or the bare name would be found
+        source += "class A : ModItem { }"
+    images = ("Items/Gem", "Other/Gem", "Items/A")
+    path = mod(tmp_path, source, images)
+    if built:
+        files = {f"{image}.rawimg": rawimg(art(number)) for number, image in enumerate(images)}
+        path = tmp_path / "RubyMod.tmod"
+        path.write_bytes(tmod({**files, "Source.cs": source.encode()}))
+    with terraria.read(path) as submission:
+        found = rows(submission)
+        assert found.pop("Items/Gem") == ("item", "sprite", origin)
+        assert found.pop("Items/Gem.png", None) == (None if use is None else ("item", use, "own"))
+        assert set(found) == {"Other/Gem", "Items/A"}
+        own = next(asset for asset in submission.assets if asset.path.startswith("Items/Gem."))
+        assert (own.texture.pixels == art(0)).all()
+
+
+def test_a_link_to_a_built_mod_elsewhere_is_not_followed(tmp_path):
+    (tmp_path / "secret.tmod").write_bytes(tmod({"Items/Gem.rawimg": rawimg(art(1))}))
+    (tmp_path / "mods").mkdir()
+    (tmp_path / "mods/a.tmod").symlink_to(tmp_path / "secret.tmod")
+    submission = terraria.read(tmp_path / "mods")
+    assert submission.assets == ()
+    assert any("leads out" in note for note in submission.notes)
+
+
+@pytest.mark.parametrize("stated", [600, 4096, 5000])
+def test_frames_are_bounded_however_many_a_class_states(tmp_path, stated):
+    source = f"namespace RubyMod.NPCs; class Thing : ModNPC {{ void A() {{ Main.npcFrameCount[Type] = {stated}; }} }}"
+    pixels = np.random.default_rng(1).integers(1, 255, (stated * 2, 4, 4), np.uint8)
+    [asset] = terraria.read(mod(tmp_path, source, **{"NPCs/Thing.png": png(pixels)})).assets
+    assert len(asset.frames) == MAX_FRAMES
+    assert (asset.frames[-1].pixels == pixels[2 * MAX_FRAMES - 2 : 2 * MAX_FRAMES]).all()
+    assert asset.texture.flags == (f"only the first {MAX_FRAMES} of {stated} frames are used",)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_boxes_are_bounded_and_in_order(columns):
+    boxes = strip_boxes(4 * columns, 4000, 1000, columns)
+    assert len(boxes) == MAX_FRAMES
+    assert boxes == [(4 * (i % columns), 4 * (i // columns), 4, 4) for i in range(MAX_FRAMES)]
+
+
+def test_a_town_npc_of_a_thousand_frames_is_bounded(tmp_path):
+    pixels = np.random.default_rng(1).integers(1, 255, (56 * 1000, 40, 4), np.uint8)
+    [asset] = terraria.read(mod(tmp_path, **{"NPCs/Guide.png": png(pixels)})).assets
+    assert len(asset.texture.boxes) == MAX_FRAMES
 
 
 def test_strip_boxes_that_cannot_be():

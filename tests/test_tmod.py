@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import struct
+import zlib
 
 import numpy as np
 import pytest
 
-from assetscore.errors import ArchiveError, UnreadableImageError
+from assetscore.errors import ArchiveError, ImageTooLargeError, UnreadableImageError
 from assetscore.submissions import terraria
 from assetscore.submissions.tmod import TmodTree
 from assetscore.submissions.tmod import rawimg as read_rawimg
 from assetscore.submissions.trees import Limits
 
 from .makers_games import art, deflate, net_string, png, rawimg, tmod, tmod_around
-from .makers_limits import soon_and_small
+from .makers_limits import read_alone, soon_and_small
 
 FILES = {
     "Info": b"\0" * 10,
@@ -111,6 +112,8 @@ HOSTILE = {
     "old: count negative": tmod_around(old(count=-1), "0.10"),
     "old: count 2^31 - 1": tmod_around(old(count=HUGE), "0.10"),
     "old: size negative": tmod_around(old(("a.png", -1, b"")), "0.10"),
+    "old: a sound past the end": tmod_around(old(("a.ogg", 50, b"abc")), "0.10"),
+    "old: truncated": tmod_around(old(("a.png", 3000, np.random.default_rng(1).bytes(3000)))[:-500], "0.10"),
     "old: size 2^31 - 1": tmod_around(old(("a.png", HUGE, b"abc")), "0.10"),
     "old: parent folder": tmod_around(old(("../a.png", 1, b"x")), "0.10"),
     "old: a bomb": tmod_around(old(*[(f"{i}", 40_000_000, bytes(40_000_000)) for i in range(2)]), "0.10"),
@@ -143,9 +146,75 @@ def test_an_entry_over_the_limit_costs_one_row(tmp_path):
     data = tmod({"Items/Large.rawimg": rawimg(art(5, 64, 64)), "Items/Ruby.rawimg": rawimg(art(2))}, packed=False)
     with terraria.read(write(tmp_path, data), limits=Limits(entry_bytes=2000)) as submission:
         large, ruby = submission.assets
-        with pytest.raises(UnreadableImageError, match="at most 2000"):
+        with pytest.raises(ImageTooLargeError, match="at most 2000"):
             _ = large.texture
         assert ruby.texture.size == (16, 16)
+
+
+def test_an_old_entry_over_the_limit_costs_one_row(tmp_path):
+    data = tmod({"Items/Large.rawimg": rawimg(art(5, 64, 64)), "Items/Ruby.rawimg": rawimg(art(2))}, "0.10")
+    with terraria.read(write(tmp_path, data), limits=Limits(entry_bytes=2000)) as submission:
+        large, ruby = submission.assets
+        with pytest.raises(ImageTooLargeError, match="at most 2000"):
+            _ = large.texture
+        assert (ruby.texture.pixels == art(2)).all()
+
+
+def flushed(data: bytes) -> bytes:
+    """A piece of a raw DEFLATE stream, which pieces in any order make up."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)
+
+
+def large_old(tmp_path, count: int, suffix: str, size: int = 8 * 2**20):
+    """An old .tmod of `count` pictures of `size` bytes each, about 80 to 1, made without making each."""
+    noise = np.random.default_rng(1).integers(0, 256, size // 100, np.uint8).tobytes()
+    side = 2048, size // 8192
+    picture = struct.pack("<iii", 1, *side) + noise + bytes(size - len(noise))
+    content = flushed(picture)
+    pieces = [flushed(net_string("M") + net_string("1") + struct.pack("<i", count))]
+    for number in range(count):
+        pieces += [flushed(net_string(f"Items/P{number:03}{suffix}") + struct.pack("<i", len(picture))), content]
+    return write(tmp_path, tmod_around(b"".join(pieces) + deflate(b""), "0.10.1.5"))
+
+
+@pytest.mark.parametrize("suffix", [".rawimg", ".ogg"])
+def test_an_old_mod_that_unpacks_to_much_is_an_error_soon_and_in_little_memory(tmp_path, suffix):
+    path = large_old(tmp_path, 190, suffix)
+    assert 15e6 < path.stat().st_size < 30e6  # 1.6 GB from 22 MB
+    found = read_alone("terraria", path)
+    assert found["error"].startswith("ArchiveError")
+    assert "at most 268435456" in found["error"]
+    assert found["seconds"] < 1, found
+    assert found["mb"] < 200, found
+
+
+def test_a_large_old_mod_is_read_in_little_memory(tmp_path):
+    found = read_alone("terraria", large_old(tmp_path, 30, ".rawimg"))  # 250 MB
+    assert (found["error"], found["count"]) == (None, 30)
+    assert found["mb"] < 200, found
+
+
+def test_an_old_mod_of_much_music_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("assetscore.submissions.tmod.OLD_TOTAL", 100_000)
+    music = np.random.default_rng(1).bytes(500_000)
+    path = write(tmp_path, tmod({"Music/a.ogg": music, "Items/Ruby.rawimg": rawimg(art(2))}, "0.10"))
+    with terraria.read(path) as submission:
+        assert (submission.assets[0].texture.pixels == art(2)).all()
+
+
+def test_what_does_not_stay_in_memory_is_read_again_in_any_order(tmp_path, monkeypatch):
+    monkeypatch.setattr("assetscore.submissions.tmod.KEPT", 3000)
+    monkeypatch.setattr("assetscore.submissions.inflating.SPACING", 5000)
+    monkeypatch.setattr("assetscore.submissions.inflating.UNPACKED", 700)
+    monkeypatch.setattr("assetscore.submissions.inflating.PACKED", 300)
+    files = {f"Items/P{i}.rawimg": rawimg(art(i, 16, 10 + i)) for i in range(40)}
+    files["Sounds/long.ogg"] = np.random.default_rng(1).bytes(20_000)
+    with TmodTree(write(tmp_path, tmod(files, "0.10"))) as tree:
+        order = np.random.default_rng(2).permutation(list(files) * 3)
+        assert all(tree.read(str(name)) == files[str(name)] for name in order)
+        assert all(tree.read(name) == content for name, content in files.items())
+        assert all(tree.read(name) == files[name] for name in reversed(files))
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,42 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from ..errors import ArchiveError, ImageError, MissingImageError, UnreadableImageError, UnsupportedTypeError, UsageError
+from ..errors import (
+    ArchiveError,
+    ImageError,
+    ImageTooLargeError,
+    MissingImageError,
+    UnreadableImageError,
+    UnsupportedTypeError,
+    UsageError,
+)
 from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
+__all__ = ["DamagedArchive", "ZipTree", "inflate", "is_archive_name", "open_nested", "open_tree", "safe_name"]
 
 MAX_DIRECTORY = 64 * 1024 * 1024
 """Bytes. A hundred thousand entries of ordinary names take a tenth of it."""
+_LOCAL_HEAD = struct.Struct("<4s22xHH")
+_ENCRYPTED = 0x0041
 _DIRECTORY_ENTRY = struct.Struct("<4s24xHHH")
+
+
+class DamagedArchive(ArchiveError):
+    """No zip, or not a whole one. Inside another it costs that one its content, and the rest is read; a hostile one
+    (limits, links, names that lead out) is a plain ArchiveError, which nothing around it survives."""
+
+
+class _Entry(NamedTuple):
+    """Where a file lies in a zip; a tenth of what zipfile keeps of it."""
+
+    offset: int
+    packed: int
+    size: int
+    checksum: int
+    method: int | None
+    """None of an encrypted one."""
 
 
 class ZipTree(Tree):
@@ -64,8 +90,10 @@ class ZipTree(Tree):
             if self.depth > limits.depth:
                 raise ArchiveError(f"{self.label}: archives nested more than {limits.depth} deep")
             _count_entries(file, self.label, limits.entries)
-            self._entries = dict(self._checked(zipfile.ZipFile(file)))
-            self._spent += sum(info.file_size for info in self._entries.values())
+            self._file, self._length = file, file.seek(0, os.SEEK_END)
+            with zipfile.ZipFile(file) as archive:
+                self._entries = dict(self._checked(archive))
+            self._spent += sum(entry.size for entry in self._entries.values())
             if outer is not None:
                 outer._spent = self._spent
             if self._spent > limits.total_bytes:
@@ -75,10 +103,9 @@ class ZipTree(Tree):
             raise
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, struct.error) as error:
             file.close()
-            raise ArchiveError(f"{self.label}: no readable zip: {error}") from error
+            raise DamagedArchive(f"{self.label}: no readable zip: {error}") from error
 
-    def _checked(self, archive: zipfile.ZipFile) -> Iterator[tuple[str, zipfile.ZipInfo]]:
-        self._zip = archive
+    def _checked(self, archive: zipfile.ZipFile) -> Iterator[tuple[str, _Entry]]:
         unpacked = packed = 0
         for info in archive.infolist():
             name = safe_name(info.filename, self.label)
@@ -87,7 +114,8 @@ class ZipTree(Tree):
             unpacked += info.file_size
             packed += info.compress_size
             if not name.endswith("/"):
-                yield name, info
+                method = None if info.flag_bits & _ENCRYPTED else info.compress_type
+                yield name, _Entry(info.header_offset, info.compress_size, info.file_size, info.CRC, method)
         if unpacked > self.limits.ratio_from and unpacked > self.limits.ratio * packed:
             raise ArchiveError(
                 f"{self.label}: {packed} bytes declare to unpack to {unpacked}, more than {self.limits.ratio} to 1"
@@ -98,29 +126,45 @@ class ZipTree(Tree):
         return tuple(sorted(self._entries))
 
     def read(self, name: str) -> bytes:
-        info = self._entries.get(name)
-        if info is None:
+        entry = self._entries.get(name)
+        label = f"{self.label}: {name}"
+        if entry is None:
             raise MissingImageError(f"{self.label}: has no file {name}")
-        if info.flag_bits & 1:
-            raise UnreadableImageError(f"{self.label}: {name} is encrypted")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            # zipfile unpacks the others without a bound; no game reads them.
-            raise UnreadableImageError(f"{self.label}: {name} is packed by a method (bzip2, LZMA ...) that is not read")
-        if info.file_size > self.limits.entry_bytes:
-            raise UnreadableImageError(
-                f"{self.label}: {name} declares {info.file_size} bytes, at most {self.limits.entry_bytes} are read"
+        if entry.method is None:
+            raise UnreadableImageError(f"{label} is encrypted")
+        if entry.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise UnreadableImageError(f"{label} is packed by a method (bzip2, LZMA ...) that is not read")
+        if max(entry.size, entry.packed) > self.limits.entry_bytes:
+            raise ImageTooLargeError(
+                f"{label} declares {entry.size} bytes, {entry.packed} packed, "
+                f"at most {self.limits.entry_bytes} are read"
             )
-        try:
-            with self._zip.open(info) as file:
-                content = file.read(info.file_size + 1)
-        except Exception as error:  # zipfile and zlib raise a dozen types on damaged entries
-            raise UnreadableImageError(f"{self.label}: {name} is damaged: {error}") from error
-        if len(content) != info.file_size:
-            raise UnreadableImageError(f"{self.label}: {name} declares {info.file_size} bytes, {len(content)} came")
+        stored = self._stored(entry, label)
+        content = stored if entry.method == zipfile.ZIP_STORED else inflate(stored, entry.size, label)
+        if len(content) != entry.size:
+            raise UnreadableImageError(f"{label} declares {entry.size} bytes, {len(content)} came")
+        if zlib.crc32(content) != entry.checksum:
+            raise UnreadableImageError(f"{label} is damaged: wrong checksum")
         return content
 
+    def _stored(self, entry: _Entry, label: str) -> bytes:
+        """The packed bytes of an entry, which lie behind a head with the name again (APPNOTE 4.3.7)."""
+        try:
+            self._file.seek(entry.offset)
+            signature, name, extra = _LOCAL_HEAD.unpack(self._file.read(_LOCAL_HEAD.size))
+            start = entry.offset + _LOCAL_HEAD.size + name + extra
+            if signature != b"PK\x03\x04" or start + entry.packed > self._length:
+                raise UnreadableImageError(f"{label} is damaged: it does not lie where the directory says")
+            self._file.seek(start)
+            return self._file.read(entry.packed)
+        except (OSError, ValueError, OverflowError, struct.error) as error:
+            raise UnreadableImageError(f"{label} is damaged: {error}") from error
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
     def close(self) -> None:
-        self._zip.close()
+        self._file.close()
 
 
 def open_tree(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Tree:
@@ -149,15 +193,18 @@ def open_nested(tree: Tree, name: str) -> ZipTree:
     """The archive `name` of a tree as a tree of its own.
 
     Raises:
-        ArchiveError: it is none, damaged, hostile or too deeply nested.
+        DamagedArchive: it is none, or damaged.
+        ArchiveError: it is hostile, too large or too deeply nested.
     """
     try:
         if isinstance(tree, FolderTree):
             return ZipTree(tree.inside(name), tree.limits)
         outer = tree if isinstance(tree, ZipTree) else None
         return ZipTree(tree.read(name), tree.limits, label=f"{tree.label}!{name}", outer=outer)
-    except ImageError as error:
+    except ImageTooLargeError as error:
         raise ArchiveError(str(error)) from error
+    except ImageError as error:
+        raise DamagedArchive(str(error)) from error
 
 
 def safe_name(name: str, label: str) -> str:
@@ -214,16 +261,16 @@ def _count_entries(file: BinaryIO, label: str, limit: int) -> None:
     tail = file.read()
     at = len(tail) - 22 if tail[-22:-18] == b"PK\x05\x06" else tail.rfind(b"PK\x05\x06")
     if at < 0 or at + 22 > len(tail):
-        raise ArchiveError(f"{label}: no zip archive (it has no end-of-directory record)")
+        raise DamagedArchive(f"{label}: no zip archive (it has no end-of-directory record)")
     (length,) = struct.unpack_from("<I", tail, at + 12)
     end = tail_start + at
     if at >= 76 and tail[at - 20 : at - 16] == b"PK\x06\x07":  # zip64: the sizes are in a record of its own
         if tail[at - 76 : at - 72] != b"PK\x06\x06":
-            raise ArchiveError(f"{label}: damaged zip64: no end-of-directory record before its locator")
+            raise DamagedArchive(f"{label}: damaged zip64: no end-of-directory record before its locator")
         (length,) = struct.unpack_from("<Q", tail, at - 76 + 40)
         end -= 76
     if length > end:
-        raise ArchiveError(f"{label}: damaged zip: its directory is larger than the file")
+        raise DamagedArchive(f"{label}: damaged zip: its directory is larger than the file")
     if length > MAX_DIRECTORY:
         raise ArchiveError(f"{label}: a directory of {length} bytes, at most {MAX_DIRECTORY} are read")
     file.seek(end - length)
@@ -232,7 +279,7 @@ def _count_entries(file: BinaryIO, label: str, limit: int) -> None:
     while position + 46 <= length:
         signature, name, extra, comment = _DIRECTORY_ENTRY.unpack_from(directory, position)
         if signature != b"PK\x01\x02":
-            raise ArchiveError(f"{label}: damaged zip: no directory entry at byte {end - length + position}")
+            raise DamagedArchive(f"{label}: damaged zip: no directory entry at byte {end - length + position}")
         position += 46 + name + extra + comment
         count += 1
         if count > limit:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from ..factors import words_of_id
 from ..images import Texture, read_file
 from ..text import printable
 
-__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use"]
+__all__ = ["Asset", "Origin", "ReferenceRecord", "Requests", "Submission", "Use", "distinct_id"]
 
 Use = Literal["sprite", "flat", "uv", "entity", "unreferenced"]
 """How the game shows a texture. One that is shown in several ways has the first of these."""
@@ -33,12 +33,15 @@ class Asset:
     """One registered texture.
 
     Attributes:
-        id: unique in the submission: ``"mod:item/ruby"`` in Minecraft, ``"Items/Ruby"`` in Terraria.
+        id: unique in the submission: ``"mod:item/ruby"`` in Minecraft, ``"Items/Ruby"`` in Terraria. Where a model,
+            blockstate, item or class of that id shows something else than the texture of that id, the id is its, and
+            the texture's has ".png" behind it.
         category: of the references to compare with: ``"item"``, ``"block"``, ``"projectile"`` ...
         use: how the game shows it.
         origin: where its pixels are.
         request: what was asked for, in words; None where nothing is known.
-        path: of the file, in the submission; empty where there is none.
+        path: of the file, in the submission; "ARCHIVE!FILE" in an archive that `group` does not name; empty where there
+            is none.
         reason: why `origin` is not ``"own"``, or what was assumed.
         group: what belongs together (the archive, of a folder of archives).
     """
@@ -52,6 +55,7 @@ class Asset:
     reason: str = ""
     group: str = ""
     loader: Callable[[], Texture] | None = field(default=None, repr=False, compare=False)
+    """Small: there are tens of thousands of them."""
 
     @property
     def texture(self) -> Texture | None:
@@ -158,6 +162,18 @@ class ReferenceRecord:
     group: str
     words: str
     family: str = ""
+
+
+def distinct_id(asset_id: str, taken: Container[str]) -> str:
+    """The id of a texture whose own id something else bears: with ".png" behind it, again until nothing bears it.
+
+    >>> distinct_id("mod:item/ruby", {"mod:item/ruby"})
+    'mod:item/ruby.png'
+    """
+    distinct = f"{asset_id}.png"
+    while distinct in taken:
+        distinct += ".png"
+    return distinct
 
 
 def read_task(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ..errors import ImageError, ReferenceSetError, UnreadableImageError
+from ..errors import ArchiveError, ImageError, ReferenceSetError
 from ..factors import words_of_id
 from ..images import Texture, load
 from ..text import printable
 from .archives import open_tree
-from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use
+from .base import USES, Asset, Origin, ReferenceRecord, Requests, Submission, Use, distinct_id
 from .jsonfiles import DamagedJson, parse_json
 from .minecraft_families import family_of
 from .minecraft_layout import Container, Resource, containers, resources
@@ -45,8 +45,10 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
         limits: what an archive may ask.
 
     Returns:
-        One asset a texture, by id. Of a folder of several jars and packs the ids begin with its name and a "!". A jar
-        or data pack without textures gives an empty submission, and a note.
+        One asset a texture, by id. What a model, blockstate or item definition shows that is not the mod's is an asset
+        of its id; a texture file of the same id that it does not show is listed too, with ".png" behind its id. Of a
+        folder of several jars and packs the ids begin with its name and a "!"; a hostile one among them is passed over.
+        A jar or data pack without textures gives an empty submission, and a note, as does a damaged jar inside a jar.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -59,12 +61,16 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     assets: dict[str, Asset] = {}
     try:
         for container in containers(tree, opened, notes):
-            empty = True
-            for asset in _assets(container, notes):
-                listed = asset.of_group(container.group, container.several)
-                assets.setdefault(listed.id, listed)
-                empty = False
-            if empty:
+            try:
+                found = [asset.of_group(container.group, container.several) for asset in _assets(container, notes)]
+            except ArchiveError as error:
+                if not container.several:
+                    raise
+                notes.append(f"passed over: {error}")
+                continue
+            for asset in found:
+                _join(assets, asset)
+            if not found:
                 notes.append(f"{container.group or tree.label}: registers no textures")
     except BaseException:
         for each in opened:
@@ -126,29 +132,91 @@ def _plain_folders(tree: Tree) -> dict[str, str]:
 def _assets(container: Container, notes: list[str]) -> Iterator[Asset]:
     files = resources(container)
     shown = _Shown(files)
-    bare: list[Asset] = []
+    bare: dict[str, Asset] = {}
     models = {key: Model.of(content) for key, content in _parsed(container.tree, files.models, notes)}
     for model_id in sorted(models):
-        resolved = resolve(model_id, models)
+        try:
+            resolved = resolve(model_id, models)
+        except ArchiveError as error:
+            raise ArchiveError(f"{container.tree.label}: {error}") from error
+        if resolved.rings:
+            rings = ", ".join(f"#{variable[:60]}" for variable in resolved.rings[:5])
+            notes.append(f"{container.tree.label}: model {model_id}: its variables go round in a circle, at {rings}")
         kind = model_id.partition(":")[2].partition("/")[0]
         for variable, texture_id in resolved.textures.items():
             if texture_id in files.textures or variable.rpartition(".")[2] != "particle":
                 shown.add(texture_id, resolved.use, kind)
         if resolved.vanilla is not None and not model_id.startswith("minecraft:"):
             reason = f"shows the vanilla model {resolved.vanilla}"
-            bare.append(_bare(model_id, FOLDERS.get(kind, kind), resolved.use, "vanilla", reason))
+            bare[model_id] = _bare(model_id, FOLDERS.get(kind, kind), resolved.use, "vanilla", reason)
+    itself: set[str] = set()
     for (kind, owner), definition in _parsed(container.tree, files.definitions, notes):
         category, use = ("block", _FLAT) if kind == "blockstates" else ("item", _SPRITE)
         for texture_id in textures_within(definition):
             shown.add(texture_id, "flat", category)
-        bare.extend(_unmodelled(owner, category, use, definition, files))
+        own_id = f"{owner.partition(':')[0]}:{category}/{owner.partition(':')[2]}"
+        for asset in _unmodelled(owner, own_id, category, use, definition, files):
+            bare.setdefault(own_id, asset)
+        if own_id in bare and own_id in _textures_of(definition, models):
+            itself.add(own_id)
+    models.clear()  # they need not be in memory together with the rows
+    files.models.clear()
+    taken = bare.keys() - itself
+    ids = {*bare, *files.textures, *shown.uses} if taken else set()
+
+    def id_of(texture_id: str) -> str:
+        if texture_id not in taken:
+            return texture_id
+        distinct = distinct_id(texture_id, ids)
+        ids.add(distinct)
+        return distinct
+
     for texture_id, name in files.textures.items():
-        yield _own(container, texture_id, name, shown)
+        yield _own(container, texture_id, id_of(texture_id), name, shown)
     for texture_id in sorted(shown.uses.keys() - files.textures.keys()):
         origin: Origin = "vanilla" if texture_id.startswith("minecraft:") else "missing"
         reason = f"a model names this {origin} texture"
-        yield _bare(texture_id, shown.category(texture_id), shown.uses[texture_id], origin, reason)
-    yield from bare
+        yield _bare(id_of(texture_id), shown.category(texture_id), shown.uses[texture_id], origin, reason)
+    for asset_id, asset in bare.items():
+        if asset_id in taken or not (asset_id in files.textures or asset_id in shown.uses):
+            yield asset
+
+
+def _join(assets: dict[str, Asset], asset: Asset) -> None:
+    """Add a row of a jar's next inner jar. They are one mod, and of two files of one id the outermost holds."""
+    before = assets.get(asset.id)
+    if before is None:
+        assets[asset.id] = asset
+    elif "vanilla" in (before.origin, asset.origin) and before.origin != asset.origin:
+        registered, other = (before, asset) if before.origin == "vanilla" else (asset, before)
+        if other.origin == "own" and (other is asset or other.use == "unreferenced"):
+            assets[asset.id] = registered
+            distinct = distinct_id(other.id, assets)
+            assets[distinct] = replace(other, id=distinct)
+    else:
+        file, used = before, before
+        if before.origin == "missing" and asset.origin == "own":
+            file = asset
+        if USES.index(asset.use) < USES.index(before.use):
+            used = asset
+        reason = "" if used is not file and file.origin == "own" else file.reason
+        assets[asset.id] = replace(file, category=used.category, use=used.use, reason=reason)
+
+
+def _textures_of(definition: Any, models: Mapping[str, Model]) -> set[str]:
+    """The textures that a blockstate or item definition shows, itself or through the models that it names."""
+    found = set(textures_within(definition))
+    for model_id in set(model_ids(definition)):
+        for known in (model_id, _before_flattening(model_id)):
+            if known in models:
+                found.update(resolve(known, models).textures.values())
+    return found
+
+
+def _before_flattening(model_id: str) -> str:
+    """What a blockstate of 1.12 and older means: they leave "block/" out."""
+    namespace, _, path = model_id.partition(":")
+    return f"{namespace}:block/{path}"
 
 
 class _Shown:
@@ -183,16 +251,14 @@ def _folder(texture_id: str) -> str:
     return folder if slash else ""
 
 
-def _unmodelled(owner: str, category: str, use: Use, definition: Any, files: Resource) -> Iterator[Asset]:
+def _unmodelled(owner: str, own_id: str, category: str, use: Use, definition: Any, files: Resource) -> Iterator[Asset]:
     """What a blockstate or item definition shows through a model that the submission does not bring."""
-    namespace, _, path = owner.partition(":")
+    namespace = owner.partition(":")[0]
     if namespace == "minecraft":
         return
-    own_id = f"{namespace}:{category}/{path}"
     for model_id in sorted(set(model_ids(definition))):
         model_namespace, _, model_path = model_id.partition(":")
-        before_flattening = f"{model_namespace}:block/{model_path}"  # 1.12 and older leave "block/" out
-        if model_id in files.models or before_flattening in files.models:
+        if model_id in files.models or _before_flattening(model_id) in files.models:
             continue
         if model_namespace == "minecraft":
             if model_path not in ("block/air", "air"):
@@ -201,7 +267,7 @@ def _unmodelled(owner: str, category: str, use: Use, definition: Any, files: Res
             yield _bare(own_id, category, use, "missing", f"shows the model {model_id}, which is not there")
 
 
-def _own(container: Container, texture_id: str, name: str, shown: _Shown) -> Asset:
+def _own(container: Container, texture_id: str, asset_id: str, name: str, shown: _Shown) -> Asset:
     category, use = shown.category(texture_id), shown.uses.get(texture_id)
     reason = ""
     if category == "entity":
@@ -214,8 +280,8 @@ def _own(container: Container, texture_id: str, name: str, shown: _Shown) -> Ass
         reason = "no model, blockstate or item definition names it"
     if not name.endswith(".png"):
         reason = "the game loads only lower-case .png"
-    loader = partial(_load, container.tree, name)
-    return Asset(texture_id, category, use, "own", None, name, reason, loader=loader)
+    loader = _Loader(container.tree, name)
+    return Asset(asset_id, category, use, "own", None, container.path(name), reason, loader=loader)
 
 
 def _bare(asset_id: str, category: str, use: Use, origin: Origin, reason: str) -> Asset:
@@ -231,12 +297,21 @@ def _parsed(tree: Tree, files: Mapping[_Key, str], notes: list[str]) -> Iterator
             notes.append(f"passed over: {error}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    tree: Tree
+    name: str
+
+    def __call__(self) -> Texture:
+        return _load(self.tree, self.name)
+
+
 def _load(tree: Tree, name: str) -> Texture:
     mcmeta = f"{name}.mcmeta"
     strip: bytes | None = None
     if mcmeta in tree:
         try:
             strip = tree.read(mcmeta)
-        except UnreadableImageError:
-            strip = b""  # damaged: remarked on as such, and the picture is one frame
+        except ImageError:
+            strip = b""  # damaged, too large, a link that leads out: remarked on, and the picture is one frame
     return load(tree.read(name), name=name, mcmeta=strip)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ..errors import ArchiveError
-from .archives import is_archive_name, open_nested
-from .trees import Tree
+from .archives import DamagedArchive, is_archive_name, open_nested
+from .trees import IGNORED_FOLDERS, Tree
 
 __all__ = ["Container", "Resource", "containers", "resources"]
 
@@ -22,6 +22,8 @@ NOT_SHIPPED = frozenset(_NOT_SHIPPED.split())
 ARCHIVE_FOLDERS = ("", "mods", "resourcepacks")
 """Where the jars and packs of a folder of them lie; those in "libs" are a project's tools."""
 JAR_FOLDERS = ("META-INF/jarjar/", "META-INF/jars/")
+MEANINGFUL = KINDS | {"assets", "data", "META-INF", "libs"}
+"""Folders that say what lies in them, even where nothing lies beside them."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,18 @@ class Container:
         prefix: the folder inside `tree` that it lies in, with a slash behind it; empty for all of it.
         group: what it is called among several.
         several: is it one of a folder of them, so that ids need its name in front?
+        archive: that `tree` is, in what was read, where `group` does not name it.
     """
 
     tree: Tree
     prefix: str = ""
     group: str = ""
     several: bool = False
+    archive: str = ""
+
+    def path(self, name: str) -> str:
+        """Of a file of the container: "FILE", or "ARCHIVE!FILE"."""
+        return _joined(self.archive, name)
 
 
 @dataclass
@@ -52,24 +60,36 @@ class Resource:
 
 
 def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Container]:
-    """The mods and packs of a tree, outermost first.
+    """The mods and packs of a tree, outermost first. What was packed with the folder around it is read without that.
 
     Args:
         tree: a source tree, an assets folder, an opened jar or pack, or a folder of jars and packs.
         opened: receives the archives that were opened, to be closed later.
-        notes: receives a line for each archive of a folder that cannot be read.
+        notes: receives a line for each archive that cannot be read: one of a folder, or a damaged jar inside a jar.
+
+    Raises:
+        ArchiveError: an archive inside another is hostile.
     """
-    archives = [name for name in tree.names if is_archive_name(name) and name.rpartition("/")[0] in ARCHIVE_FOLDERS]
-    packs = sorted({n.split("/")[0] for n in tree.names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
-    packs = [name for name in packs if f"{name}/pack.mcmeta" in tree]
-    own = _has_assets(tree.names) or not (archives or packs)
-    if own:
-        yield Container(tree)
-        for name in tree.names:
+    around = _folder_around(tree.names)
+    inner_names: Sequence[str] = tree.names
+    if around:
+        inner_names = [name[len(around) :] for name in tree.names if name.startswith(around)]
+    archives = [around + n for n in inner_names if is_archive_name(n) and n.rpartition("/")[0] in ARCHIVE_FOLDERS]
+    folders = sorted({n.split("/")[0] for n in inner_names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
+    packs = [around + name for name in folders if f"{around}{name}/pack.mcmeta" in tree]
+    if _has_assets(inner_names) or not (archives or packs):
+        yield Container(tree, around)
+        for name in inner_names:
             if is_archive_name(name) and name.startswith(JAR_FOLDERS):
-                nested = open_nested(tree, name)
+                try:
+                    nested = open_nested(tree, around + name)
+                except DamagedArchive as error:
+                    notes.append(f"passed over: {error}")
+                    continue
                 opened.append(nested)
-                yield from (Container(inner.tree, inner.prefix, name) for inner in containers(nested, opened, notes))
+                for inner in containers(nested, opened, notes):
+                    group = _joined(around + name, inner.group)
+                    yield Container(inner.tree, inner.prefix, group, archive=inner.archive)
         return
     several = len(packs) + len(archives) > 1
     for name in packs:
@@ -82,15 +102,24 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
             continue
         opened.append(nested)
         for inner in containers(nested, opened, notes):
-            group = "!".join(part for part in (name if several else "", inner.group) if part)
-            yield Container(inner.tree, inner.prefix, group, several or inner.several)
+            if several or inner.group:
+                group, archive = _joined(name, inner.group), inner.archive
+            else:
+                group, archive = "", _joined(name, inner.archive)
+            yield Container(inner.tree, inner.prefix, group, several or inner.several, archive)
+
+
+def _joined(*parts: str) -> str:
+    return "!".join(filter(None, parts))
 
 
 def resources(container: Container) -> Resource:
     """The textures, models, blockstates and item definitions of a container; the first of two equal ids holds."""
-    names = [name for name in container.tree.names if name.startswith(container.prefix)]
+    names: Sequence[str] = container.tree.names
+    if container.prefix:
+        names = [name for name in names if name.startswith(container.prefix)]
     found = Resource()
-    for name, namespace, kind, rest in sorted(_placed(container, names), key=lambda place: _priority(place[0])):
+    for name, namespace, kind, rest in _by_hand_first(_placed(container, names)):
         stem, dot, extension = rest.rpartition(".")
         if kind == "textures" and extension.lower() == "png" and dot:
             # The game loads only lower-case names; what it cannot load keeps its extension, so that ids stay unique.
@@ -105,19 +134,13 @@ def resources(container: Container) -> Resource:
 def _placed(container: Container, names: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
     """(file, namespace, kind, path below the kind) of each file that belongs to the container's assets."""
     start = len(container.prefix)
-    inner = [name[start:] for name in names]
-    seen: dict[str, bool] = {}
-    found = False
-    for name, rest in zip(names, inner, strict=True):
+    inner = [name[start:] for name in names] if start else names
+    roots = _roots({place[0] for rest in inner if (place := _place(rest)) is not None})
+    for name, rest in zip(names, inner, strict=True) if roots else ():
         place = _place(rest)
-        if place is None:
-            continue
-        if place[0] not in seen:
-            seen[place[0]] = _is_source_root(place[0])
-        if seen[place[0]]:
-            found = True
+        if place is not None and place[0] in roots:
             yield name, *place[1:]
-    if found:
+    if roots:
         return
     label = PurePosixPath(container.prefix or container.tree.label.replace("\\", "/")).name.lower()
     for name, rest in zip(names, inner, strict=True):  # an assets folder itself, or one namespace of it
@@ -139,6 +162,42 @@ def _place(name: str) -> tuple[str, str, str, str] | None:
     return None
 
 
+def _roots(found: set[str]) -> set[str]:
+    """Which of the folders that hold an "assets" are the mod's.
+
+    Where none is called as source roots are, the outermost: art beside a mod lies deeper than the mod.
+
+    >>> sorted(_roots({"ruby", "ruby/art"})), sorted(_roots({"fabric", "art"})), _roots({"resourcepacks/retro"})
+    (['ruby'], ['fabric'], set())
+    """
+    found = {root for root in found if not _ignored(root)}
+    sources = set(filter(_is_source_root, found))
+    if sources:
+        return sources
+    shipped = {root for root in found if not NOT_SHIPPED.intersection(root.lower().split("/"))}
+    shipped = shipped or {root for root in found if "/" not in root}  # the mod's own folder may be called "out"
+    return {root for root in shipped if not any(root.startswith(f"{other}/") for other in shipped)}
+
+
+def _ignored(folder: str) -> bool:
+    """Is it, or is one around it, a folder that nobody means to hand in (".git", "__MACOSX")?"""
+    return any(part.startswith(".") or part.lower() in IGNORED_FOLDERS for part in folder.split("/"))
+
+
+def _folder_around(names: Sequence[str]) -> str:
+    """The folders that everything lies in, with a slash behind them; those that mean something do not count."""
+    start = next((name for name in names if not _ignored(name)), "")
+    end = next((name for name in reversed(names) if not _ignored(name)), "")
+    first, last = start.split("/"), end.split("/")  # sorted: what both begin with, all begin with
+    around = ""
+    for at, (part, other) in enumerate(zip(first[:-1], last[:-1], strict=False)):
+        inner = first[at + 1], last[at + 1]
+        if part != other or part in MEANINGFUL or not KINDS.isdisjoint(inner):
+            break
+        around += f"{part}/"
+    return around
+
+
 def _has_assets(names: Sequence[str]) -> bool:
     """Is there an "assets" with something in it that the game gets to see?"""
     return any(_is_source_root(place[0]) for name in names if (place := _place(name)) is not None)
@@ -149,6 +208,12 @@ def _is_source_root(root: str) -> bool:
     return root == "" or (parts[-1] in SOURCE_ROOTS and not NOT_SHIPPED.intersection(parts))
 
 
-def _priority(name: str) -> tuple[bool, str]:
-    """Written by hand before generated, then by name."""
-    return "generated" in name.lower().split("/"), name
+def _by_hand_first(places: Iterator[tuple[str, str, str, str]]) -> Iterator[tuple[str, str, str, str]]:
+    """Written by hand before generated, each in the order that they come in: by name."""
+    generated = []
+    for place in places:
+        if "generated" in place[0].lower().split("/"):
+            generated.append(place)
+        else:
+            yield place
+    yield from generated

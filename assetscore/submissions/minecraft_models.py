@@ -16,7 +16,6 @@ from .base import Use
 __all__ = ["Model", "Resolved", "full_id", "model_ids", "resolve"]
 
 MAX_PARENTS = 64
-MAX_VARIABLES = 64
 
 _UV_PARENTS = """
 bell_floor bell_ceiling bell_wall bell_between_walls brewing_stand calibrated_sculk_sensor chain cocoa_stage0
@@ -40,7 +39,7 @@ SHAPES = frozenset(f"minecraft:{name}" for name in _SHAPES.split())
 """Parents of the game that bring no texture of their own. What has another and names none shows vanilla art."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Model:
     """What of a model file matters here; the rest of a large file does not stay in memory.
 
@@ -86,11 +85,13 @@ class Resolved:
         textures: variable to texture id, with namespaces; variables that stay open (of templates) are left out.
         use: how those textures are shown.
         vanilla: the vanilla model whose art is shown where the chain names no texture at all.
+        rings: a variable of each ring of them ("all" of ``"all": "#all"``); what leads into one shows nothing.
     """
 
     textures: Mapping[str, str]
     use: Use
     vanilla: str | None = None
+    rings: tuple[str, ...] = ()
 
 
 def full_id(name: str) -> str:
@@ -127,10 +128,11 @@ def resolve(model_id: str, models: Mapping[str, Model]) -> Resolved:
     named: dict[str, str] = {}
     for model in reversed(chain):
         named.update(model.textures)
-    textures = {variable: full_id(name) for variable in named if (name := _follow(variable, named))}
+    followed, rings = _followed(named)
+    textures = {variable: full_id(name) for variable, name in followed.items() if name}
     use = _use(model_id, current, chain)
     foreign = current is not None and current.startswith("minecraft:") and current not in SHAPES
-    return Resolved(textures, use, current if foreign and not named else None)
+    return Resolved(textures, use, current if foreign and not named else None, rings)
 
 
 def model_ids(definition: Any) -> Iterator[str]:
@@ -197,11 +199,24 @@ def _named(model: Mapping[str, Any]) -> dict[str, str]:
     return named
 
 
-def _follow(variable: str, named: Mapping[str, str]) -> str | None:
-    """What a variable stands for in the end; None where a "#name" leads nowhere."""
-    name = named.get(variable)
-    for _ in range(MAX_VARIABLES):
-        if name is None or not name.startswith("#"):
-            return name
-        name = named.get(name[1:])
-    raise ArchiveError(f"texture variable #{variable} goes round in a circle")
+def _followed(named: Mapping[str, str]) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """What each variable stands for in the end, None where a "#name" leads nowhere, and a variable of each ring.
+
+    Each is followed once, however many lead to it.
+    """
+    found: dict[str, str | None] = {}
+    rings: list[str] = []
+    for variable in named:
+        path: dict[str, None] = {}
+        current = variable
+        while current not in found and current not in path and named.get(current, "").startswith("#"):
+            path[current] = None
+            current = named[current][1:]
+        if current in path:
+            rings.append(current)
+            end = None
+        else:
+            end = found[current] if current in found else named.get(current)
+        found.update(dict.fromkeys(path, end))
+        found.setdefault(variable, end)
+    return found, tuple(rings)

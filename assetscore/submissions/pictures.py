@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from types import TracebackType
 
-from ..errors import AssetscoreError
+from ..errors import ArchiveError, AssetscoreError
 from ..images import Texture, load
+from ..text import printable
 from .archives import open_nested, open_tree
-from .tmod import TmodTree, rawimg
+from .tmod import TmodTree, is_tmod_name, open_built, rawimg
 from .trees import Tree
 
 __all__ = ["Pictures"]
@@ -17,21 +19,26 @@ __all__ = ["Pictures"]
 class Pictures:
     """Opens pictures by a row's path, "FILE" or "ARCHIVE!FILE"; the last archive stays open for its next one.
 
-    Rows of one submission follow each other, so that each archive is opened once.
+    Rows of one submission follow each other, so that each archive is opened once. Names may have a "!" in them, too:
+    what is there decides where an archive's name ends.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, Tree] = {}
+        self._escaped: dict[str, dict[str, str]] = {}
 
     def load(self, path: str) -> Texture | None:
         """The picture, or None where it is not there or cannot be read."""
         try:
             if "!" not in path or os.path.isfile(path):
                 return load(path)
-            archive, _, inner = path.rpartition("!")
-            content = self._tree(archive).read(inner)
-            pixels = rawimg(content, inner) if inner.lower().endswith(".rawimg") else content
-            return pixels if isinstance(pixels, Texture) else load(pixels, name=inner)
+            for archive, inner in _splits(path):
+                if os.path.isfile(archive) and (found := self._find(archive, None, inner)) is not None:
+                    tree, name = found
+                    content = tree.read(name)
+                    built = name.lower().endswith(".rawimg")
+                    return load(rawimg(content, name)) if built else load(content, name=name)
+            return None
         except (AssetscoreError, OSError):
             return None
 
@@ -40,6 +47,7 @@ class Pictures:
         for tree in reversed(self._open.values()):
             tree.close()
         self._open.clear()
+        self._escaped.clear()
 
     def __enter__(self) -> Pictures:
         return self
@@ -49,13 +57,33 @@ class Pictures:
     ) -> None:
         self.close()
 
-    def _tree(self, archive: str) -> Tree:
+    def _find(self, archive: str, parent: tuple[Tree, str] | None, rest: str) -> tuple[Tree, str] | None:
+        """The archive that a file lies in and its name there; None where there is none.
+
+        Args:
+            archive: the path of one around the file.
+            parent: the archive around that and its name there; None where it is a file.
+            rest: the path of the file from there.
+        """
+        try:
+            tree = self._tree(archive, parent)
+        except ArchiveError:
+            return None
+        name = self._name(archive, rest)
+        if name is not None:
+            return tree, name
+        for outer, inner in _splits(rest):
+            name = self._name(archive, outer)
+            found = None if name is None else self._find(f"{archive}!{outer}", (tree, name), inner)
+            if found is not None:
+                return found
+        return None
+
+    def _tree(self, archive: str, parent: tuple[Tree, str] | None) -> Tree:
         if archive in self._open:
             return self._open[archive]
-        outer, mark, inner = archive.rpartition("!")
-        if mark and not os.path.exists(archive):
-            parent = self._tree(outer)
-            tree: Tree = open_nested(parent, inner)
+        if parent is not None:
+            tree: Tree = open_built(*parent) if is_tmod_name(parent[1]) else open_nested(*parent)
         else:
             self.close()
             with open(archive, "rb") as file:
@@ -63,3 +91,20 @@ class Pictures:
             tree = TmodTree(archive) if built else open_tree(archive)
         self._open[archive] = tree
         return tree
+
+    def _name(self, archive: str, shown: str) -> str | None:
+        """The name in an opened archive of what a row shows: there, names are as `printable` gives them."""
+        tree = self._open[archive]
+        if shown in tree:
+            return shown
+        if archive not in self._escaped:
+            self._escaped[archive] = {printable(name): name for name in tree.names if not name.isprintable()}
+        return self._escaped[archive].get(shown)
+
+
+def _splits(path: str) -> Iterator[tuple[str, str]]:
+    """Both sides of each "!", from left to right."""
+    at = path.find("!")
+    while at >= 0:
+        yield path[:at], path[at + 1 :]
+        at = path.find("!", at + 1)

@@ -11,20 +11,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cached_property, partial
+from functools import cached_property
 
 from ..errors import ArchiveError, ImageError
 from ..images import Texture, load
 from ..text import printable
 from .archives import open_tree
-from .base import Asset, Requests, Submission, Use
+from .base import Asset, Requests, Submission, Use, distinct_id
 from .csharp import ClassDeclaration, declarations
 from .detection import detect
 from .terraria_classes import Registered, registered
 from .terraria_content import references
 from .terraria_grids import Grid, cut, grid_for
 from .terraria_paths import category_by_path, equip_suffix
-from .tmod import TmodTree, is_tmod_name, rawimg
+from .tmod import TmodTree, is_tmod_name, open_built, rawimg
 from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
 __all__ = ["CATEGORIES", "is_mod", "read", "references"]
@@ -47,12 +47,14 @@ class Mod:
         prefix: the root folder, with a slash behind it; empty for all of the tree.
         folder: the root folder's name.
         group: what it is called among several; empty where it is the only one.
+        archive: that `tree` is, in what was read, where `group` does not name it.
     """
 
     tree: Tree
     prefix: str
     folder: str
     group: str = ""
+    archive: str = ""
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -76,8 +78,9 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
 
     Returns:
         One asset a texture, by id: the path below the mod's root without its extension. Classes that show the game's
-        own art, or art that is not there, are assets under their own name. Of several mods the ids begin with the mod's
-        name and a "!". What no class names is "unreferenced" where there are sources, and judged by its path.
+        own art, or art that is not there, are assets under their own name; a picture of that name is listed too, with
+        ".png" behind its id. Of several mods the ids begin with the mod's name and a "!". What no class names is
+        "unreferenced" where there are sources, and judged by its path.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -126,7 +129,7 @@ def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], note
         root = name.removesuffix("build.txt")
         if not any(root.startswith(outer) for outer in roots):
             roots.append(root)
-    built_names = [name for name in tree.names if is_tmod_name(name) and isinstance(tree, FolderTree)]
+    built_names = [n for n in tree.names if is_tmod_name(n)] if isinstance(tree, FolderTree) or not roots else []
     several = len(roots) + len(built_names) > 1
     if not roots and not built_names:
         notes.append(f"{tree.label}: no build.txt, so the whole is taken as the mod's root")
@@ -137,12 +140,12 @@ def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], note
     ]
     for name in built_names if not roots or several else ():
         try:
-            inner = TmodTree(os.path.join(tree.label, name), limits, label=f"{tree.label}/{name}")
+            inner = open_built(tree, name)
         except ArchiveError as error:
             notes.append(f"passed over: {error}")
             continue
         opened.append(inner)
-        mods.append(Mod(inner, "", inner.mod, name if several else ""))
+        mods.append(Mod(inner, "", inner.mod, name if several else "", "" if several else name))
     return mods
 
 
@@ -153,6 +156,7 @@ def _assets(mod: Mod, notes: list[str]) -> Iterator[Asset]:
     names = {name for name in (internal, mod.folder) if name}
     taken: dict[str, tuple[Registered, str]] = {}
     bare: dict[str, Asset] = {}
+    itself: set[str] = set()
     by_stem: dict[str, list[str]] = {}
     for image in images:
         by_stem.setdefault(image.rpartition("/")[2], []).append(image)
@@ -175,19 +179,27 @@ def _assets(mod: Mod, notes: list[str]) -> Iterator[Asset]:
                 continue
             wanted, reason = alike[0], "found by the name of its class alone"
         taken.setdefault(wanted, (entry, reason))
+        if wanted == own_id:
+            itself.add(own_id)
         for suffix in entry.suffixes:
             sheet = f"{wanted}_{suffix}"
             if sheet in images:
                 taken.setdefault(sheet, (entry, "worn or shown by its class"))
             else:
                 bare[sheet] = Asset(sheet, "other", "sprite", "missing", reason=f"{entry.name} needs it as {suffix}")
+    ids = {*images, *bare}
     for image, file in images.items():
-        yield _own(mod, image, file, taken.get(image), known=bool(entries))
-    for asset_id in sorted(bare.keys() - images.keys()):
-        yield bare[asset_id]
+        asset_id = image
+        if image in bare and image not in itself:
+            asset_id = distinct_id(image, ids)
+            ids.add(asset_id)
+        yield _own(mod, image, asset_id, file, taken.get(image), known=bool(entries))
+    for asset_id in sorted(bare):
+        if asset_id not in images or asset_id not in itself:
+            yield bare[asset_id]
 
 
-def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, known: bool) -> Asset:
+def _own(mod: Mod, image: str, asset_id: str, file: str, claim: tuple[Registered, str] | None, known: bool) -> Asset:
     by_path = category_by_path(image)
     suffix = equip_suffix(image)
     use: Use = "sprite"
@@ -201,8 +213,9 @@ def _own(mod: Mod, image: str, file: str, claim: tuple[Registered, str] | None, 
             use, reason = "unreferenced", "no class names it; told by its path"
         elif "/" not in image:
             use, reason = "unreferenced", "lies beside build.txt, as the mod's icons do"
-    loader = partial(_load, mod, file, category, count, cell, suffix if category == "other" else "")
-    return Asset(image, category, use, "own", None, mod.prefix + file, reason, loader=loader)
+    loader = _Loader(mod, file, category, count, cell, suffix if category == "other" else "")
+    path = f"{mod.archive}!{file}" if mod.archive else mod.prefix + file
+    return Asset(asset_id, category, use, "own", None, path, reason, loader=loader)
 
 
 def _images(mod: Mod) -> dict[str, str]:
@@ -255,16 +268,28 @@ def _starts_with(path: str | os.PathLike[str], magic: bytes) -> bool:
         return False
 
 
-def _load(
-    mod: Mod, file: str, category: str, count: int | None, cell: tuple[int, int, int] | None, suffix: str
-) -> Texture:
-    name = mod.prefix + file
-    content = mod.read(file)
-    pixels = rawimg(content, name) if file.lower().endswith(".rawimg") else load(content, name=name)
-    texture = pixels if isinstance(pixels, Texture) else load(pixels)
-    width, height = texture.size
-    grid = Grid(cell=cell[:2], padding=cell[2]) if cell else grid_for(category, width, height, count, suffix)
-    if texture.is_empty:
-        return texture
-    framed = cut(texture.pixels, grid)
-    return Texture(framed.pixels, framed.grid, framed.boxes, (*texture.flags, *framed.flags))
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    mod: Mod
+    file: str
+    category: str
+    count: int | None
+    cell: tuple[int, int, int] | None
+    suffix: str
+
+    def __call__(self) -> Texture:
+        name = self.mod.prefix + self.file
+        content = self.mod.read(self.file)
+        pixels = rawimg(content, name) if self.file.lower().endswith(".rawimg") else load(content, name=name)
+        texture = pixels if isinstance(pixels, Texture) else load(pixels)
+        width, height = texture.size
+        if texture.is_empty:
+            return texture
+        cell = self.cell
+        grid = (
+            Grid(cell=cell[:2], padding=cell[2])
+            if cell
+            else grid_for(self.category, width, height, self.count, self.suffix)
+        )
+        framed = cut(texture.pixels, grid)
+        return Texture(framed.pixels, framed.grid, framed.boxes, (*texture.flags, *framed.flags))

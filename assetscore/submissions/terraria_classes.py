@@ -103,7 +103,7 @@ def _frames(project: _Project, category: str, line: Sequence[ClassDeclaration]) 
             value = part.assignments.get(f"Terraria.{wanted}", part.assignments.get(wanted))
         if value is not None:
             number = _Evaluation(project, line).number(value, level)
-            return number if number is not None and 0 < number <= 4096 else None
+            return number if number is not None and number > 0 else None
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..frames import Box
+from ..frames import MAX_FRAMES, Box
 from ..images import Texture
 
 __all__ = ["Grid", "cut", "drawn_in_blocks", "infer_rows", "strip_boxes"]
@@ -49,20 +49,24 @@ def cut(pixels: NDArray[np.uint8], grid: Grid) -> Texture:
             rows = infer_rows(pixels)
             if rows > 1:
                 flags = (f"cut into {rows} frames by the blank lines between them",)
-        boxes = [box for box in strip_boxes(width, height, rows, grid.columns) if _visible(pixels, box)]
+        boxes = strip_boxes(width, height, rows, grid.columns)
+        if 1 < len(boxes) < rows * grid.columns:
+            flags = (*flags, f"only the first {MAX_FRAMES} of {rows * grid.columns} frames are used")
+        boxes = [box for box in boxes if _visible(pixels, box)]
     return Texture.from_rgba(pixels, boxes if len(boxes) > 1 or grid.cell is not None else (), flags)
 
 
 def strip_boxes(width: int, height: int, rows: int, columns: int = 1) -> list[Box]:
-    """Equal frames, row by row; sizes are rounded down, as the game does.
+    """Equal frames, row by row, at most MAX_FRAMES of them; sizes are rounded down, as the game does.
 
     >>> strip_boxes(30, 65, 2)
     [(0, 0, 30, 32), (0, 32, 30, 32)]
     """
     frame_width, frame_height = width // max(columns, 1), height // max(rows, 1)
-    if rows * columns <= 1 or frame_width == 0 or frame_height == 0 or rows * columns > 4096:
+    if rows * columns <= 1 or frame_width == 0 or frame_height == 0:
         return [(0, 0, width, height)]
-    return [(x * frame_width, y * frame_height, frame_width, frame_height) for y in range(rows) for x in range(columns)]
+    places = (divmod(number, columns) for number in range(min(rows * columns, MAX_FRAMES)))
+    return [(x * frame_width, y * frame_height, frame_width, frame_height) for y, x in places]
 
 
 def infer_rows(pixels: NDArray[np.uint8]) -> int:

@@ -9,24 +9,32 @@ of (name, length, stored length) with the stored contents behind it, each DEFLAT
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import struct
-import zlib
 from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArchiveError, MissingImageError, UnreadableImageError
+from ..errors import ArchiveError, ImageError, ImageTooLargeError, MissingImageError, UnreadableImageError
 from .archives import inflate, safe_name
-from .trees import DEFAULT_LIMITS, Limits, Tree
+from .inflating import Inflating
+from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["TmodTree", "is_tmod_name", "rawimg"]
+__all__ = ["TmodTree", "is_tmod_name", "open_built", "rawimg"]
 
 CHUNK = 1024 * 1024
 NEW_LAYOUT = (0, 11)
 MAX_STRING = 4096
+OLD_TOTAL = 256 * 1024 * 1024
+"""Bytes that a mod in the old layout may unpack to, or four times its own size: all of it is unpacked to find out what
+it holds. Eight thousand textures of ordinary size are as much."""
+KEPT = 32 * 1024 * 1024
+"""Bytes of its files that stay in memory then. The others are unpacked again when they are read."""
+WANTED = (".rawimg", ".png", ".cs", ".txt")
+"""Which files those are."""
 
 
 class TmodTree(Tree):
@@ -75,10 +83,16 @@ class TmodTree(Tree):
             return entry
         offset, size, stored = entry
         if size > self.limits.entry_bytes:
-            raise UnreadableImageError(f"{self.label}: {name} declares {size} bytes, at most {self.limits.entry_bytes}")
+            raise ImageTooLargeError(f"{self.label}: {name} declares {size} bytes, at most {self.limits.entry_bytes}")
+        if self._stream is not None:
+            self._stream.seek(offset)
+            return self._exactly(self._stream, size)
         self._file.seek(offset)
         content = self._file.read(stored)
         return content if size == stored else inflate(content, size, f"{self.label}: {name}")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
 
     def close(self) -> None:
         self._file.close()
@@ -100,10 +114,14 @@ class TmodTree(Tree):
             raise ArchiveError(f"{label}: damaged .tmod: its SHA-1 is another than it states")
         file.seek(start)
         self._entries: dict[str, bytes | tuple[int, int, int]] = {}
+        self._stream: Inflating | None = None
         if self.loader_version >= NEW_LAYOUT:
             self._read_table(file)
         else:
-            self._read_stream(_Inflating(file, self.limits, label))
+            limits = self.limits
+            total = min(max(OLD_TOTAL, 4 * self._end), limits.total_bytes)
+            self._stream = Inflating(file, total, limits.ratio, limits.ratio_from, label)
+            self._read_stream(self._stream)
 
     def _read_table(self, file: BinaryIO) -> None:
         self.mod, self.version = self._string(file), self._string(file)
@@ -125,16 +143,25 @@ class TmodTree(Tree):
             self._entries[name] = (offset, size, stored)
             offset += stored
 
-    def _read_stream(self, stream: _Inflating) -> None:
+    def _read_stream(self, stream: Inflating) -> None:
+        kept = 0
         self.mod, self.version = self._string(stream), self._string(stream)
         for _ in range(self._count(stream, self.limits.entries)):
             name = safe_name(self._string(stream), self.label)
             (size,) = struct.unpack("<i", self._exactly(stream, 4))
-            if size < 0 or size > self.limits.entry_bytes:
-                raise ArchiveError(f"{self.label}: {name} declares {size} bytes, at most {self.limits.entry_bytes}")
-            self._entries[name] = self._exactly(stream, size)
+            if size < 0:
+                raise ArchiveError(f"{self.label}: {name} declares {size} bytes")
+            offset = stream.position
+            if name.lower().endswith(WANTED) and size <= min(KEPT - kept, self.limits.entry_bytes):
+                kept += size
+                self._entries[name] = self._exactly(stream, size)
+                continue
+            self._entries[name] = (offset, size, size)
+            stream.seek(offset + size)
+            if stream.position != offset + size:
+                raise ArchiveError(f"{self.label}: truncated .tmod: {name} declares {size} bytes, fewer are left")
 
-    def _count(self, file: BinaryIO | _Inflating, possible: int) -> int:
+    def _count(self, file: BinaryIO | Inflating, possible: int) -> int:
         (count,) = struct.unpack("<i", self._exactly(file, 4))
         if not 0 <= count <= self.limits.entries:
             raise ArchiveError(f"{self.label}: declares {count} files, at most {self.limits.entries} are read")
@@ -142,7 +169,7 @@ class TmodTree(Tree):
             raise ArchiveError(f"{self.label}: declares {count} files, there is room for {possible}")
         return int(count)
 
-    def _string(self, file: BinaryIO | _Inflating) -> str:
+    def _string(self, file: BinaryIO | Inflating) -> str:
         length = shift = 0
         while True:
             (byte,) = self._exactly(file, 1)
@@ -156,45 +183,25 @@ class TmodTree(Tree):
             raise ArchiveError(f"{self.label}: declares a text of {length} bytes, at most {MAX_STRING} are read")
         return self._exactly(file, length).decode("utf-8")
 
-    def _exactly(self, file: BinaryIO | _Inflating, size: int) -> bytes:
+    def _exactly(self, file: BinaryIO | Inflating, size: int) -> bytes:
         content = file.read(size)
         if len(content) != size:
             raise ArchiveError(f"{self.label}: truncated .tmod: {size} bytes wanted, {len(content)} left")
         return content
 
 
-class _Inflating:
-    """Sequential reading of one raw DEFLATE stream, with the limits of an archive."""
+def open_built(tree: Tree, name: str) -> TmodTree:
+    """The .tmod of a folder or archive.
 
-    def __init__(self, file: BinaryIO, limits: Limits, label: str) -> None:
-        self._chunks = iter(lambda: file.read(64 * 1024), b"")
-        self._limits, self._label = limits, label
-        self._stream = zlib.decompressobj(-15)
-        self._ready = bytearray()
-        self._packed = self._unpacked = 0
-
-    def read(self, size: int) -> bytes:
-        while len(self._ready) < size and self._more():
-            pass
-        taken = bytes(self._ready[:size])
-        del self._ready[:size]
-        return taken
-
-    def _more(self) -> bool:
-        pending = self._stream.unconsumed_tail
-        if not pending:
-            pending = next(self._chunks, b"")
-            self._packed += len(pending)
-        if not pending or self._stream.eof:
-            return False
-        try:
-            block = self._stream.decompress(pending, CHUNK)
-        except zlib.error as error:
-            raise ArchiveError(f"{self._label}: damaged .tmod: {error}") from error
-        self._unpacked += len(block)
-        _check_total(self._unpacked, self._packed, self._limits, self._label)
-        self._ready += block
-        return True
+    Raises:
+        ArchiveError: it is none, damaged, hostile, or a link that leads out.
+    """
+    try:
+        if isinstance(tree, FolderTree):
+            return TmodTree(tree.inside(name), tree.limits, label=f"{tree.label}/{name}")
+        return TmodTree(io.BytesIO(tree.read(name)), tree.limits, label=f"{tree.label}!{name}")
+    except ImageError as error:
+        raise ArchiveError(str(error)) from error
 
 
 def is_tmod_name(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,15 +60,13 @@ class Tree(ABC):
 
         Raises:
             MissingImageError: there is no such file, or it is a link that leaves the tree.
-            UnreadableImageError: the file is damaged or too large. The rest of the tree is not in doubt.
+            UnreadableImageError: the file is damaged.
+            ImageTooLargeError: the file is larger than is read. In no case is the rest of the tree in doubt.
         """
 
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.names)
-
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        at = bisect_left(self.names, name) if isinstance(name, str) else len(self.names)  # a set would double the names
+        return at < len(self.names) and self.names[at] == name
 
     def close(self) -> None:
         """Release what is held open; reading afterwards is an error."""
