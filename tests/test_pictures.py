@@ -81,7 +81,7 @@ def test_zips_of_built_mods_are_read_and_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     ["mod.jar!", "mod.jar!!", "!mod.jar!x", "mod.jar!gone!x.png", "mod.jar!" + "!" * 5000, "text!x.png", "mod.jar!text!x",
-     "mod.jar!../root/mod.jar", "mod.jar!a/text", "dir!x", "dir/!x"],
+     "mod.jar!../mod.jar", "mod.jar!a/text", "dir!x", "dir/!x"],
 )  # fmt: skip
 def test_what_is_not_there_is_none(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tree(tmp_path, {"mod.jar": zip_bytes({**FILES, "text": b"hello", "a/text": b""}), "text": b"", "dir/y": b""})

@@ -153,7 +153,7 @@ def test_on_a_phone_everything_is_in_reach(study_folder, width, height, factor):
         cem.answered(0)
         assert cem.enlargement() == [factor, factor, "pixelated"]
         assert cem.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
-        assert cem.browser.evaluate("document.getElementById('next').getBoundingClientRect().bottom <= innerHeight")
+        cem.until("document.getElementById('next').getBoundingClientRect().bottom <= innerHeight")  # once all is loaded
         smallest = cem.browser.evaluate(
             "Math.min(...[...document.querySelectorAll('.choices label, #next, .leave button')].flatMap((e) =>"
             " { const r = e.getBoundingClientRect(); return [r.width, r.height]; }))"
