@@ -28,6 +28,7 @@ from .errors import (
 from .parts import Part, key_of, read_part, write_part
 from .profile import Profile
 from .scorer import Item, Scorer
+from .submissions.archives import open_tree
 from .submissions.base import SCORED_USES, USES, Requests, Use, read_task
 from .submissions.copies import CopyIndex
 from .submissions.detection import MANIFESTS, Layout, detect
@@ -126,7 +127,11 @@ def run_benchmark(
         if use not in USES:
             raise UsageError(f"uses: known are {', '.join(USES)}, got {use!r}")
     runner = _Runner(scorers, wanted, copies, cache)
-    tasks = [(entry, _label(entry), _texts(entry.requests)) for entry in entries]
+    labels = [_label(entry) for entry in entries]
+    tasks = [
+        (entry, _likely(entry, entries, labels) if label is None else label, _texts(entry.requests))
+        for entry, label in zip(entries, labels, strict=True)
+    ]
     for _, game, _ in tasks:
         runner.scorer(game)
     finished: list[Part] = []
@@ -313,7 +318,7 @@ def _named(items: Iterable[Item], entry: Entry, game: str, layout: Layout) -> It
 
 
 def _label(entry: Entry) -> str | None:
-    """The game of an entry: told, or found out; "" for plain folders, None for what no reader knows."""
+    """The game of an entry: told, or found out; "" for plain folders, None for what no reader can tell."""
     if entry.game in ("minecraft", "terraria"):
         return entry.game
     if entry.game == "folder":
@@ -322,7 +327,27 @@ def _label(entry: Entry) -> str | None:
         layout = detect(entry.path)
     except (UsageError, OSError):
         return None
+    if layout == "minecraft" and entry.path.suffix.lower() == ".zip" and not _opens(entry.path):
+        return None  # a damaged archive by that name may have been either game's
     return layout if layout in ("minecraft", "terraria") else ""
+
+
+def _opens(path: Path) -> bool:
+    try:
+        open_tree(path).close()
+    except (AssetscoreError, OSError):
+        return False
+    return True
+
+
+def _likely(entry: Entry, entries: Sequence[Entry], labels: Sequence[str | None]) -> str | None:
+    """The game that what cannot be read was an answer in: that of the task's other answers, or the run's only one."""
+    known = [(other.task, label) for other, label in zip(entries, labels, strict=True) if label is not None]
+    of_task = {label for task, label in known if task == entry.task}
+    for found in (of_task, {label for _, label in known}):
+        if len(found) == 1:
+            return next(iter(found))
+    return None
 
 
 def _texts(requests: Requests) -> Mapping[str, str] | str:

@@ -3,7 +3,7 @@
 One SQLite file (write-ahead log), safe under several processes of one machine. An entry's key is everything its numbers
 depend on, so a stale answer is impossible: the canonical pixels (never a path), the encoder's fingerprint (weights,
 preprocessing and dtype), the factor, and `CACHE_SCHEMA`. An entry whose checksum is wrong is computed again; a file
-that is no database any more is begun anew; where nothing can be written, everything is computed, with a warning.
+that is no database any more is begun anew; where nothing can be written, what is there is read, and the rest computed.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class EmbeddingCache:
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
         self._off = False
+        self._read_only = False
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """The stored rows of these keys; damaged ones are not there."""
@@ -98,7 +99,7 @@ class EmbeddingCache:
         good = [(key, _packed(key, row)) for key, row in rows.items() if np.isfinite(row).all()]
         with self._lock:
             connection = self._open() if good else None
-            if connection is None:
+            if connection is None or self._read_only:
                 return
             try:
                 with connection:
@@ -125,6 +126,12 @@ class EmbeddingCache:
             return self._connection
         self._owner = os.getpid()
         try:
+            if self.path.is_file() and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+                first, self._read_only = not self._read_only, True
+                self._connection = _connect_read_only(self.path)
+                if first:
+                    log.warning("%s cannot be written: embeddings are read from it, no new ones kept", self.path)
+                return self._connection
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._connection = _connect(self.path)
@@ -147,7 +154,7 @@ class EmbeddingCache:
         """Go on without: a cache may cost time, never a result."""
         self.close()
         damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-        if damaged and self.path.is_file():
+        if damaged and self.path.is_file() and not self._read_only:
             log.warning("%s is damaged and begun anew: %s", self.path, error)
             try:
                 self._remove()
@@ -179,6 +186,18 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, vector BLOB)"
         )
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """A file that cannot be written, as it was when its log was last written back: entries have their own checksums."""
+    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    connection = sqlite3.connect(address, timeout=_WAIT, check_same_thread=False, uri=True)
+    try:
+        connection.execute("SELECT key FROM vectors LIMIT 1")
     except sqlite3.Error:
         connection.close()
         raise

@@ -6,6 +6,20 @@ Makes its own inputs in a temporary folder: a Minecraft source tree and the same
 `count` distinct 16 x 16 textures; then the same with `large`, for the growth of memory. Each reading runs in one thread
 of a process of its own, whose peak memory is reported, libraries included. "CPU" is the processor's time, which other
 programs at work change less than the clock's, "wall".
+
+Targets: 2,000 textures a second, and memory flat from `count` to `large`. Measured beside other work on a machine of
+two cores (x86-64, Python 3.11), where the clock's times say nothing:
+
+    input    textures  list CPU s  all CPU s  a CPU s  peak MB
+    tree        5,000        0.34       1.85    2,697     42.4
+    jar         5,000        0.39       1.69    2,960     45.5
+    tmod        5,000        0.17       0.84    5,984     46.5
+    tree       50,000        4.04      21.90    2,283     92.2
+    jar        50,000        4.31      19.80    2,526    120.8
+    tmod       50,000        1.54       9.02    5,545     94.7
+
+The rate is met by one core. Memory is not flat: it grows by 1.1 to 1.7 kB a texture, for a submission's rows, with ids
+and paths, and an archive's directory are held whole; pictures are not, they are decoded one at a time.
 """
 
 from __future__ import annotations

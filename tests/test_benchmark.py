@@ -356,6 +356,32 @@ class TestBadSubmissions:
             ("m/u/README.md", "unreadable", ""),
         ]
 
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [("gone.jar", None), ("gone", None), ("answer.txt", b"I cannot"), ("cut.zip", b"PK no zip"), ("pipe", "fifo")],
+    )
+    def test_the_game_of_what_cannot_be_read_is_that_of_the_tasks_other_answers(
+        self, name: str, content: bytes | str | None, root: Path, scorer: Scorer, tmp_path: Path
+    ) -> None:
+        path = tmp_path / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif content:
+            os.mkfifo(path)
+        others = [entry for entry in find_entries(root) if entry.model == "alpha"]
+        for task, game in (("boss", "terraria"), ("gems", "minecraft")):
+            for stated in ("auto", game):
+                entries = [Entry(path, "beta", task, stated), *others]  # type: ignore[arg-type]
+                for _ in range(2):  # the second from parts
+                    done = run_benchmark(entries, {"": scorer}, parts=tmp_path / "parts")
+                    (row,) = (row for row in done.table if row.group == "beta")
+                    assert (row.game, row.both_pass) == (game, False)
+                    assert row.status == ("missing" if content is None else "unreadable")
+                    assert done.expected()[game] == list(dict.fromkeys(["beta", "alpha"])), "one table, two lines"
+                    assert "" not in done.games
+        (row,) = run_benchmark([Entry(path, "beta", "new"), others[0]], {"": scorer}).table.rows[:1]
+        assert row.game == "terraria", "a task that nobody else answered: the run's only game"
+
     def test_a_reader_that_breaks(
         self, root: Path, scorer: Scorer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import sqlite3
 import subprocess
@@ -239,6 +240,44 @@ class TestDamage:
             assert np.array_equal(cached(PixelStats(), again).embed(textures(*range(40)), ["x"])["x"], fresh)
         assert len(again) == 40, "usable again after it was found damaged"
         again.close()
+
+    @pytest.mark.parametrize("denied", ["file", "folder", "both"])
+    def test_a_cache_that_cannot_be_written_is_read(
+        self, cache: EmbeddingCache, denied: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        cached(Conditional(), cache).embed(textures(1, 2), ["x"])
+        cache.close()
+        before = {path.name: path.read_bytes() for path in cache.path.parent.iterdir()}
+        closed = {"file": [cache.path], "folder": [cache.path.parent], "both": [cache.path, cache.path.parent]}[denied]
+        monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or Path(path) not in closed)
+        for path in closed:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        try:
+            inner, shared = Conditional(), EmbeddingCache(cache.path)
+            with caplog.at_level(logging.WARNING):
+                for passes in (1, 2):
+                    found = cached(inner, shared).embed(textures(1, 2, 3), ["x"])["x"]
+                    assert np.array_equal(found, Conditional().embed(textures(1, 2, 3), ["x"])["x"])
+                    assert inner.image_passes == passes, "the third alone, and again: nothing new is kept"
+                    shared.close()
+            assert (shared.hits, caplog.text.count("cannot be written")) == (4, 1)
+            assert {path.name: path.read_bytes() for path in cache.path.parent.iterdir()} == before
+        finally:
+            for path in reversed(closed):
+                path.chmod(0o755)
+
+    @pytest.mark.parametrize("content", [b"", b"rubbish" * 1000])
+    def test_a_damaged_one_that_cannot_be_written_is_left_alone(
+        self, cache: EmbeddingCache, content: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        cache.path.parent.mkdir()
+        cache.path.write_bytes(content)
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+        with caplog.at_level(logging.WARNING):
+            found = cached(PixelStats(), cache).embed(textures(1), ["x"])["x"]
+        assert np.array_equal(found, PixelStats().embed(textures(1), ["x"])["x"])
+        assert "embeddings are not cached" in caplog.text
+        assert cache.path.read_bytes() == content
 
     def test_nowhere_to_write(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (tmp_path / "file").write_bytes(b"")

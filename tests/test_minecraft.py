@@ -441,6 +441,93 @@ def test_a_folder_of_one(tmp_path, place):
         assert {asset.group for asset in submission.assets} <= {""}
 
 
+PACK = "assets/ruby/textures/item/gem.png"
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize(
+    ("files", "groups"),
+    [
+        ({f"A/{PACK}": 1, "A/pack.mcmeta": 0, f"B/{PACK}": 2}, {"A": 1, "B": 2}),
+        ({f"A/{PACK}": 1, f"B/{PACK}": 2, "B/pack.mcmeta": 0, f"C/{PACK}": 3}, {"A": 1, "B": 2, "C": 3}),
+        ({f"all/A/{PACK}": 1, "all/A/pack.mcmeta": 0, f"all/B/{PACK}": 2}, {"all/A": 1, "all/B": 2}),
+        ({f"A/{PACK}": 1, "A/pack.mcmeta": 0, f"out/{PACK}": 2, f".trash/{PACK}": 3}, {"": 1}),
+        ({f"A/{PACK}": 1, "A/pack.mcmeta": 0, f"A/{PACK.replace('assets', 'old/assets')}": 2}, {"": 1}),
+    ],
+)
+def test_packs_without_a_description_beside_one_that_has_it(tmp_path, files, groups, zipped):
+    contents = {name: png(seed) if seed else b"{}" for name, seed in files.items()}
+    if zipped:
+        (tmp_path / "all.zip").write_bytes(zip_bytes(contents))
+    else:
+        write_tree(tmp_path / "all.zip", contents)
+    with minecraft.read(tmp_path / "all.zip") as submission:
+        assert {asset.group: asset.id.endswith("ruby:item/gem") for asset in submission.assets} == dict.fromkeys(
+            groups, True
+        )
+        for asset in submission.assets:
+            assert (asset.texture.pixels == art(groups[asset.group])).all()
+
+
+@pytest.mark.parametrize("beside", [0, 1, 2])
+@pytest.mark.parametrize("where", ["META-INF/jars/lib.jar", "META-INF/jarjar/a!b.jar"])
+def test_a_jars_inner_jars_are_its_own_however_many_lie_beside_it(tmp_path, where, beside):
+    lib = zip_bytes({"assets/lib/textures/item/part.png": png(9)})
+    shows = {A + "models/item/part.json": model("item/generated", layer0="lib:item/part")}
+    write_tree(tmp_path, {"one.jar": zip_bytes({**mod(), **shows, where: lib})})
+    write_tree(tmp_path, {f"other{i}.jar": zip_bytes(mod()) for i in range(beside)})
+    owners = ["one.jar!", *(f"other{i}.jar!" for i in range(beside))] if beside else [""]
+    with minecraft.read(tmp_path) as submission:
+        expected = {owner + key: row for owner in owners for key, row in EXPECTED.items()}
+        expected[f"{owners[0]}lib:item/part"] = ("item", "sprite", "own")
+        assert rows(submission) == expected
+        part = next(asset for asset in submission.assets if asset.id.endswith("lib:item/part"))
+        assert (part.texture.pixels == art(9)).all()
+        assert part.group == f"one.jar!{where}"
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        (["done/mod.jar"], 1),
+        (["a/b/c/mod.jar"], 1),
+        (["a/one.jar", "b/two.jar"], 2),
+        (["overrides/mods/a.jar", "overrides/resourcepacks/p.zip", "modrinth.index.json"], 2),
+        (["mods/a.jar", "deep/down/b.jar"], 1),
+        (["libs/api.jar", "gradle/wrapper/gradle-wrapper.jar"], 0),
+        (["build.gradle", "tools/api.jar"], 0),
+        (["src/main/java/Ruby.java", "vendor/api.jar"], 0),
+        (["build/tools/api.jar", "__MACOSX/x.jar", "notes.txt"], 0),
+        (["textures/item/gem.png", "x/y/a.jar"], 0),
+    ],
+)
+def test_jars_in_folders(tmp_path, files, count):
+    archive = zip_bytes({A + "textures/item/gem.png": png(1)})
+    content = {name: archive if name.endswith((".jar", ".zip")) else png(2) for name in files}
+    write_tree(tmp_path / "ruby", content)
+    with minecraft.read(tmp_path / "ruby") as submission:
+        assert sum(".jar" in asset.path + asset.group or ".zip" in asset.group for asset in submission.assets) == count
+
+
+BROKEN = {"no zip": b"no zip", "empty": b"", "hostile": zip_bytes({"../x": b""}), "cut": zip_bytes(mod())[:-30]}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_folder_whose_only_jars_cannot_be_read_is_an_error(tmp_path, kind):
+    inner = zip_bytes({**mod(), "META-INF/jars/in.jar": BROKEN[kind]})
+    for number, beside in enumerate([{}, {"b.jar": b"x"}, {"b.zip": zip_bytes({"c.jar": BROKEN[kind]})}]):
+        path = write_tree(tmp_path / str(number), {"a.jar": BROKEN[kind], **beside})
+        with pytest.raises(ArchiveError):
+            minecraft.read(path)
+        with minecraft.read(write_tree(path, {"good.jar": zip_bytes(mod())})) as submission:
+            assert rows(submission) == {f"good.jar!{key}": row for key, row in EXPECTED.items()}
+            assert sum("passed over" in note for note in submission.notes) == 1 + len(beside)
+    path = write_tree(tmp_path / "inside", {"a.jar": inner, "good.jar": zip_bytes(mod())})
+    with minecraft.read(path) as submission:
+        assert "good.jar!ruby:item/gem" in rows(submission), "a hostile jar in a jar costs that one alone"
+        assert ("a.jar!ruby:item/gem" in rows(submission)) == (kind != "hostile")
+
+
 def test_a_jar_without_textures_is_a_valid_empty_result(tmp_path):
     path = tmp_path / "data.jar"
     path.write_bytes(zip_bytes({"data/ruby/recipes/gem.json": b"{}", "fabric.mod.json": b"{}"}))

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assetscore.images import Texture
+from assetscore.images import Texture, load
 from assetscore.submissions.pictures import Pictures
 from assetscore.submissions.source import open_source
+from assetscore.text import printable
 
 from .makers_games import art, png, rawimg, tmod, write_tree, zip_bytes
 
@@ -53,6 +54,26 @@ KINDS = {
 }  # fmt: skip
 
 
+PLAIN = {f"item/{name}.png": png(number) for number, name in enumerate(NAMES)}
+KINDS |= {
+    "category folders": (len(NAMES), {f"f/{name}": content for name, content in PLAIN.items()}, "f"),
+    "category folders in odd ones": (
+        2 * len(NAMES), {f"f\x07/{n}\u2028/{name}": c for n in "a!" for name, c in PLAIN.items()}, "f\x07",
+    ),
+    "source tree": (
+        len(NAMES),
+        {f"m\x1b/src/main/resources/{n}": c for n, c in FILES.items()} | {"m\x1b/fabric.mod.json": b"{}"}, "m\x1b",
+    ),
+    "jar of an odd name": (len(NAMES), {"a\x07!b.jar": zip_bytes(FILES)}, "a\x07!b.jar"),
+    "folder of jars of odd names": (
+        2 * len(NAMES), {"m/a\x07!.jar": zip_bytes(FILES), "m/a\u200b.jar": zip_bytes(FILES)}, "m",
+    ),
+    "terraria tree": (
+        len(NAMES), {"t\x07/build.txt": b"", **{f"t\x07/Items/{n}.png": png(i) for i, n in enumerate(NAMES)}}, "t\x07",
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_legal_name_is_found(tmp_path: Path, kind: str) -> None:
     count, files, place = KINDS[kind]
@@ -60,10 +81,10 @@ def test_every_legal_name_is_found(tmp_path: Path, kind: str) -> None:
     seen = 0
     with open_source(path, uses=("sprite", "unreferenced")) as source, Pictures() as pictures:
         for item in source.items:
-            assert isinstance(item.asset, Texture)
-            found = pictures.load(item.path)
+            assert isinstance(item.asset, (Texture, Path))
+            found = pictures.load(printable(item.path))  # as a row has it
             assert found is not None, item.path
-            assert np.array_equal(found.pixels, item.asset.pixels), item.path
+            assert np.array_equal(found.pixels, load(item.asset).pixels), item.path
             seen += 1
     assert seen == count
 

@@ -78,8 +78,36 @@ KINDS: dict[str, tuple[str, Make]] = {
     "tmod": ("terraria", lambda root: write_tree(root, {"Ruby.tmod": BUILT}) / "Ruby.tmod"),
     "tmod by content": ("terraria", lambda root: write_tree(root, {"ruby.bin": BUILT}) / "ruby.bin"),
     "folder of tmods": ("terraria", lambda root: write_tree(root / "built", {"a.tmod": BUILT, "b.tmod": BUILT})),
+    "zip of tmods": (
+        "terraria",
+        lambda root: write_tree(root, {"all.zip": zip_bytes({"a.tmod": BUILT, "v1/b.tmod": BUILT})}) / "all.zip",
+    ),
+    "tmods deep down": (
+        "terraria",
+        lambda root: write_tree(root / "built", {"x/2023.6/a.tmod": BUILT, "x/2024.5/b.tmod": BUILT}),
+    ),
+    "tmods and their pictures": (
+        "terraria",
+        lambda root: write_tree(
+            root / "built", {"a.tmod": BUILT, "icon.png": png(5), "v/b.tmod": BUILT, "v/icon.png": png(6)}
+        ),
+    ),
+    "jars deep down": (
+        "minecraft",
+        lambda root: write_tree(root / "done", {"x/v1/a.jar": zip_bytes(MOD), "x/v2/b.jar": zip_bytes(MOD)}),
+    ),
+    "jars and a picture": (
+        "minecraft",
+        lambda root: write_tree(
+            root / "mods", {"a.jar": zip_bytes(MOD), "b.jar": zip_bytes(MOD), "icon.png": png(5), "read.txt": b""}
+        ),
+    ),
     "folder": ("folder", lambda root: write_tree(root / "mine", FOLDER)),
     "empty folder": ("folder", lambda root: write_tree(root / "none", {"x/y": b""})),
+    "category folders with archives": (
+        "folder",
+        lambda root: write_tree(root / "mine", {**FOLDER, "item/all.zip": zip_bytes(MOD), "x/old.tmod": BUILT}),
+    ),
     "folder with an archive": (
         "folder",
         lambda root: write_tree(root / "mine", {**FOLDER, "all.zip": zip_bytes(MOD), "old.tmod": BUILT}),
@@ -121,6 +149,11 @@ BOTH: dict[str, tuple[str, dict[str, bytes]]] = {
         },
     ),
     "built mods of both games": ("", {"a.jar": zip_bytes(MOD), "b.tmod": BUILT}),
+    "built mods, one below": ("", {"m/a.jar": zip_bytes(MOD), "t/b.tmod": BUILT}),
+    "a jar beside a source tree": (
+        "terraria",
+        {"m/a.jar": zip_bytes(MOD), **{f"t/{n}": c for n, c in TERRARIA.items()}},
+    ),
     "a .tmod and its sources' zip": ("terraria", {"a.zip": zip_bytes(TERRARIA), "b.tmod": BUILT}),
 }
 
@@ -150,6 +183,7 @@ def test_what_speaks_for_both_games_is_weighed(kind: str, packed: bool, tmp_path
     for game in ("minecraft", "terraria"):
         with submissions.read(path, game) as submission:  # type: ignore[arg-type]
             assert submission.game == game, "told which, it is read"
+            assert any(asset.id.casefold().endswith("/ruby") and asset.origin == "own" for asset in submission.assets)
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a text file"])
@@ -191,7 +225,8 @@ def test_every_rows_picture_is_found_again(kind: str, tmp_path: Path) -> None:
                 seen.append(item.path)
     assert len(seen) == len(set(seen))
     counts = {"empty mod": 0, "jar in a jar": 4, "terraria tree": 1, "terraria zip": 1, "tmod": 2, "tmod by content": 2}
-    assert len(seen) == counts.get(kind, 4 if kind in ("folder of jars", "folder of packs", "folder of tmods") else 2)
+    plural = ("folder of jars", "folder of packs", "folder of tmods", "zip of", "tmods", "jars")
+    assert len(seen) == counts.get(kind, 4 if kind.startswith(plural) else 2)
 
 
 @pytest.mark.parametrize(

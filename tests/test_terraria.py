@@ -346,9 +346,12 @@ def test_a_link_to_a_built_mod_elsewhere_is_not_followed(tmp_path):
     (tmp_path / "secret.tmod").write_bytes(tmod({"Items/Gem.rawimg": rawimg(art(1))}))
     (tmp_path / "mods").mkdir()
     (tmp_path / "mods/a.tmod").symlink_to(tmp_path / "secret.tmod")
-    submission = terraria.read(tmp_path / "mods")
-    assert submission.assets == ()
-    assert any("leads out" in note for note in submission.notes)
+    with pytest.raises(ArchiveError, match="leads out"):
+        terraria.read(tmp_path / "mods")
+    (tmp_path / "mods/b.tmod").write_bytes(tmod({"Items/Own.rawimg": rawimg(art(2))}))
+    with terraria.read(tmp_path / "mods") as submission:
+        assert [asset.id for asset in submission.assets] == ["b.tmod!Items/Own"]
+        assert any("leads out" in note for note in submission.notes)
 
 
 @pytest.mark.parametrize("stated", [600, 4096, 5000])

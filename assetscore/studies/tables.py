@@ -33,6 +33,10 @@ class Missing:
     reason: str
 
 
+class _Difference(Estimate):
+    """An Estimate shown with its sign."""
+
+
 Value = str | int | float | Estimate | Missing | None
 _LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
 _MARKDOWN = {sign: "\\" + sign for sign in "\\`*_[]|"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -128,16 +132,16 @@ def ablation_table(games: Sequence[Ablation], format: Format = "text", *, interv
     for part in games:
         for i, group in enumerate((part.first, part.second)):
             rates = [part.rates[name][i] if name in part.rates else None for name in names]
-            rows.append([part.game or "-", group, part.n[i], *(_of_rate(rate, intervals) for rate in rates)])
+            rows.append([part.game or "folders", group, part.n[i], *(_of_rate(rate, intervals) for rate in rates)])
         found = [part.differences.get(name) for name in names]
         tasks = max((len(each.tasks) for each in found if each is not None), default=0)
         changes: list[Value] = [
-            each.result.difference
+            _Difference(**vars(each.result.difference))
             if each is not None
             else Missing("no task has a verdict of both" if name in part.rates else "the encoder ignores requests")
             for name, each in zip(names, found, strict=True)
         ]
-        rows.append([part.game or "-", f"difference over {tasks} task{'s' * (tasks != 1)}", None, *changes])
+        rows.append([part.game or "folders", f"difference over {tasks} task{'s' * (tasks != 1)}", None, *changes])
     return format_table(["game", "configuration", "N", *names.values()], rows, format)
 
 
@@ -220,8 +224,9 @@ def _cell(value: Value, notes: dict[str, int]) -> str:
     if isinstance(value, Estimate):
         if math.isnan(value.value):
             return f"-{mark}"
-        ends = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
-        return f"{value.value:.2f}{ends}{mark}"
+        sign = "+" if isinstance(value, _Difference) else ""
+        ends = "" if math.isnan(value.low) else f" [{value.low:{sign}.2f}, {value.high:{sign}.2f}]"
+        return f"{value.value:{sign}.2f}{ends}{mark}"
     if value is None or isinstance(value, Missing) or (isinstance(value, float) and math.isnan(value)):
         return f"-{mark}"
     return f"{value:.2f}" if isinstance(value, float) else _printable(str(value))

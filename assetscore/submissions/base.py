@@ -72,11 +72,11 @@ class Asset:
         texture = self.texture
         return () if texture is None else texture.frames
 
-    def of_group(self, group: str, prefix: bool) -> Asset:
-        """The asset as one of a group, its id with the group's name in front where ids could meet; fit to be shown."""
+    def of_group(self, group: str, owner: str) -> Asset:
+        """The asset as one of a group, its id with the owner's name in front where there is one; fit to be shown."""
         return dataclasses.replace(
             self,
-            id=printable(f"{group}!{self.id}" if prefix else self.id),
+            id=printable(f"{owner}!{self.id}" if owner else self.id),
             path=printable(self.path),
             reason=printable(self.reason),
             group=printable(group),

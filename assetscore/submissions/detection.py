@@ -38,7 +38,8 @@ def detect(path: str | os.PathLike[str]) -> Layout:
     Signs of Minecraft are a mod's or pack's own description file, and "assets/NAMESPACE/textures" (or models,
     blockstates ...); of Terraria a build.txt at the root or one below, counting more when it says what tModLoader's
     does, and C# sources beside it. The heavier side wins, so a Minecraft tree may hold a build.txt of its own. A folder
-    of built mods has .tmod files or jars in it, and no pictures. A damaged archive is left to the reader to refuse.
+    of built mods has .tmod files or jars in it, and no pictures in folders of their own. A damaged archive is left to
+    the reader to refuse.
 
     Raises:
         UnsupportedTypeError: `path` is no path.
@@ -74,7 +75,7 @@ def _weigh(path: str, names: Iterable[str], read: Callable[[str], bytes], is_ass
     archives: list[str] = []
     builds: list[str] = []
     sources: list[str] = []
-    pictures = False
+    pictured: set[str] = set()  # folders
     for name in names:
         folder, _, file = name.rpartition("/")
         parts = folder.split("/") if folder else []
@@ -82,16 +83,16 @@ def _weigh(path: str, names: Iterable[str], read: Callable[[str], bytes], is_ass
             minecraft.setdefault("description", name)
         if _in_assets(["assets", *parts] if is_assets else parts):
             minecraft.setdefault("assets", name)
-        if len(parts) <= 1:
-            if file == "build.txt":
-                builds.append(name)
-            elif is_tmod_name(file):
-                tmods.append(name)
-            elif is_archive_name(file):
-                archives.append(name)
-        if file.endswith((".cs", ".csproj")):
+        if file == "build.txt" and len(parts) <= 1:
+            builds.append(name)
+        elif is_tmod_name(file):
+            tmods.append(name)
+        elif is_archive_name(file):
+            archives.append(name)
+        elif file.endswith((".cs", ".csproj")):
             sources.append(name)
-        pictures = pictures or file.lower().endswith(IMAGE_SUFFIXES)
+        elif file.lower().endswith(IMAGE_SUFFIXES):
+            pictured.add(folder)
     terraria: dict[str, int] = {}
     for build in builds:
         root = build.removesuffix("build.txt")
@@ -99,7 +100,8 @@ def _weigh(path: str, names: Iterable[str], read: Callable[[str], bytes], is_ass
         terraria[build] += 2 * any(source.startswith(root) for source in sources)
     weights = (2 * len(minecraft), max(terraria.values(), default=0))
     signs = (next(iter(minecraft.values()), ""), max(terraria, key=terraria.__getitem__, default=""))
-    if weights == (0, 0) and not pictures:
+    preview = {"", *(name.rpartition("/")[0] for name in tmods)}  # where a built mod's picture of itself lies
+    if weights == (0, 0) and not pictured - preview:
         jars = [name for name in archives if name.lower().endswith(".jar")] if tmods else archives
         weights, signs = (len(jars) > 0, len(tmods) > 0), ((jars or [""])[0], (tmods or [""])[0])
     if weights == (0, 0):

@@ -62,9 +62,9 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     try:
         for container in containers(tree, opened, notes):
             try:
-                found = [asset.of_group(container.group, container.several) for asset in _assets(container, notes)]
+                found = [asset.of_group(container.group, container.owner) for asset in _assets(container, notes)]
             except ArchiveError as error:
-                if not container.several:
+                if not container.owner:
                     raise
                 notes.append(f"passed over: {error}")
                 continue

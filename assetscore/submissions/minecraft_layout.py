@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -20,7 +21,10 @@ _NOT_SHIPPED = "build out bin run runs target test tests testmod gametest resour
 NOT_SHIPPED = frozenset(_NOT_SHIPPED.split())
 """Folders that are built, tried or offered beside a mod; packs inside it redraw its names and are not its own art."""
 ARCHIVE_FOLDERS = ("", "mods", "resourcepacks")
-"""Where the jars and packs of a folder of them lie; those in "libs" are a project's tools."""
+"""Where the jars and packs of a folder of them lie first; where none does, in any folder but those of `TOOLS`."""
+TOOLS = (NOT_SHIPPED - {"resourcepacks", "datapacks"}) | {"libs", "lib", "gradle", "meta-inf"}
+"""Folders whose jars are a project's tools, or built from what lies beside them."""
+_PROJECT = re.compile(r"build\.gradle(\.kts)?|pom\.xml|gradlew|.*\.(java|kt)")
 JAR_FOLDERS = ("META-INF/jarjar/", "META-INF/jars/")
 MEANINGFUL = KINDS | {"assets", "data", "META-INF", "libs"}
 """Folders that say what lies in them, even where nothing lies beside them."""
@@ -34,14 +38,14 @@ class Container:
         tree: its files.
         prefix: the folder inside `tree` that it lies in, with a slash behind it; empty for all of it.
         group: what it is called among several.
-        several: is it one of a folder of them, so that ids need its name in front?
+        owner: of a folder of several, which of them it is or lies in; what ids begin with.
         archive: that `tree` is, in what was read, where `group` does not name it.
     """
 
     tree: Tree
     prefix: str = ""
     group: str = ""
-    several: bool = False
+    owner: str = ""
     archive: str = ""
 
     def path(self, name: str) -> str:
@@ -68,45 +72,78 @@ def containers(tree: Tree, opened: list[Tree], notes: list[str]) -> Iterator[Con
         notes: receives a line for each archive that cannot be read: one of a folder, or a damaged jar inside a jar.
 
     Raises:
-        ArchiveError: an archive inside another is hostile.
+        ArchiveError: an archive inside another is hostile, or none of those that a folder holds can be read.
     """
     around = _folder_around(tree.names)
     inner_names: Sequence[str] = tree.names
     if around:
         inner_names = [name[len(around) :] for name in tree.names if name.startswith(around)]
-    archives = [around + n for n in inner_names if is_archive_name(n) and n.rpartition("/")[0] in ARCHIVE_FOLDERS]
-    folders = sorted({n.split("/")[0] for n in inner_names if n.count("/") >= 3 and n.split("/")[1] == "assets"})
-    packs = [around + name for name in folders if f"{around}{name}/pack.mcmeta" in tree]
+    packs = _packs(inner_names)
+    archives = [n for n in inner_names if is_archive_name(n) and n.rpartition("/")[0] in ARCHIVE_FOLDERS]
+    if not (archives or packs or any(_place(n) or not KINDS.isdisjoint(n.split("/")[:2]) for n in inner_names)):
+        archives = _archives_below(inner_names)
     if _has_assets(inner_names) or not (archives or packs):
         yield Container(tree, around)
         for name in inner_names:
             if is_archive_name(name) and name.startswith(JAR_FOLDERS):
                 try:
                     nested = open_nested(tree, around + name)
+                    opened.append(nested)
+                    found = list(containers(nested, opened, notes))
                 except DamagedArchive as error:
                     notes.append(f"passed over: {error}")
                     continue
-                opened.append(nested)
-                for inner in containers(nested, opened, notes):
+                for inner in found:
                     group = _joined(around + name, inner.group)
                     yield Container(inner.tree, inner.prefix, group, archive=inner.archive)
         return
     several = len(packs) + len(archives) > 1
-    for name in packs:
-        yield Container(tree, f"{name}/", name if several else "", several)
-    for name in archives:
+    refused = 0
+    for name in (around + name for name in packs):
+        group = name if several else ""
+        yield Container(tree, f"{name}/", group, group)
+    for name in (around + name for name in archives):
         try:
             nested = open_nested(tree, name)
+            opened.append(nested)
+            found = list(containers(nested, opened, notes))
         except ArchiveError as error:
+            refused += 1
+            if refused == len(archives) and not packs:  # nothing is left that could be read
+                raise
             notes.append(f"passed over: {error}")
             continue
-        opened.append(nested)
-        for inner in containers(nested, opened, notes):
+        for inner in found:
             if several or inner.group:
                 group, archive = _joined(name, inner.group), inner.archive
             else:
                 group, archive = "", _joined(name, inner.archive)
-            yield Container(inner.tree, inner.prefix, group, several or inner.several, archive)
+            owner = _joined(name, inner.owner) if several or inner.owner else ""
+            yield Container(inner.tree, inner.prefix, group, owner, archive)
+
+
+def _packs(names: Sequence[str]) -> list[str]:
+    """The folders of a folder of packs: where one says with its pack.mcmeta that it is one, those beside it are, too.
+
+    >>> _packs(["a/assets/x/textures/y.png", "a/pack.mcmeta", "b/assets/x/textures/y.png"])
+    ['a', 'b']
+    """
+    described = {name.removesuffix("/pack.mcmeta") for name in names if name.endswith("/pack.mcmeta")}
+    folders = sorted({place[0] for name in names if (place := _place(name)) is not None and "/" not in place[0]} - {""})
+    if described.isdisjoint(folders):
+        return []
+    return [name for name in folders if name in described or not (name.lower() in NOT_SHIPPED or _ignored(name))]
+
+
+def _archives_below(names: Sequence[str]) -> list[str]:
+    """The jars and packs in any folder; none where the whole is a project, whose jars are its tools.
+
+    >>> _archives_below(["done/v1/ruby.jar", "libs/api.jar"]), _archives_below(["build.gradle", "done/ruby.jar"])
+    (['done/v1/ruby.jar'], [])
+    """
+    if any(_PROJECT.fullmatch(name.rpartition("/")[2]) for name in names):
+        return []
+    return [n for n in names if is_archive_name(n) and TOOLS.isdisjoint(n.lower().split("/")[:-1]) and not _ignored(n)]
 
 
 def _joined(*parts: str) -> str:

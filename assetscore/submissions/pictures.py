@@ -26,10 +26,12 @@ class Pictures:
     def __init__(self) -> None:
         self._open: dict[str, Tree] = {}
         self._escaped: dict[str, dict[str, str]] = {}
+        self._folders: dict[str, dict[str, str]] = {}
 
     def load(self, path: str) -> Texture | None:
         """The picture, or None where it is not there or cannot be read."""
         try:
+            path = self._on_disk(path)
             if "!" not in path or os.path.isfile(path):
                 return load(path)
             for archive, inner in _splits(path):
@@ -48,6 +50,7 @@ class Pictures:
             tree.close()
         self._open.clear()
         self._escaped.clear()
+        self._folders.clear()
 
     def __enter__(self) -> Pictures:
         return self
@@ -56,6 +59,32 @@ class Pictures:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _on_disk(self, shown: str) -> str:
+        """The path of a file, or of the archive around it, of which a row shows names as `printable` gives them."""
+        if "\\" not in shown or os.path.lexists(shown):
+            return shown
+        place = ""
+        for at, part in enumerate(shown.split("/")):
+            inner = f"{place}/{part}" if at else part
+            if "\\" in part and not os.path.lexists(inner):
+                names = self._unprintable(place or ("/" if at else "."))
+                ends = [len(part), *(i for i, sign in enumerate(part) if sign == "!")]
+                end = next((end for end in ends if part[:end] in names), None)
+                if end is not None:
+                    inner = inner.removesuffix(part) + names[part[:end]] + part[end:]
+            place = inner
+        return place
+
+    def _unprintable(self, folder: str) -> dict[str, str]:
+        """The names in a folder that a row shows otherwise than they are, by how it shows them."""
+        if folder not in self._folders:
+            try:
+                names = os.listdir(folder)
+            except OSError:
+                names = []
+            self._folders[folder] = {printable(name): name for name in names if not name.isprintable()}
+        return self._folders[folder]
 
     def _find(self, archive: str, parent: tuple[Tree, str] | None, rest: str) -> tuple[Tree, str] | None:
         """The archive that a file lies in and its name there; None where there is none.

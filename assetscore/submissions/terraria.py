@@ -93,7 +93,7 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     try:
         mods = _mods(path, limits, opened, notes)
         for mod in mods:
-            listed = (asset.of_group(mod.group, bool(mod.group)) for asset in _assets(mod, notes))
+            listed = (asset.of_group(mod.group, mod.group) for asset in _assets(mod, notes))
             found = {asset.id: asset for asset in listed}
             assets += found.values()
             if not found:
@@ -142,6 +142,8 @@ def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], note
         try:
             inner = open_built(tree, name)
         except ArchiveError as error:
+            if not roots and name == built_names[-1] and not mods:  # nothing is left that could be read
+                raise
             notes.append(f"passed over: {error}")
             continue
         opened.append(inner)

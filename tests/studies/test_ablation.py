@@ -99,16 +99,18 @@ def test_turned_round() -> None:
 def test_text() -> None:
     text = ablation_table(ablation(MINECRAFT + TERRARIA, "plain", "tools"))
     assert text == (
-        "game                 configuration  N         Pass_style            Pass_sem          Pass_both\n"
-        "minecraft                    plain  6               0.33                0.50               0.17\n"
-        "minecraft                    tools  7               0.80                0.80               0.60\n"
-        "minecraft  difference over 3 tasks  -  0.33 [0.00, 0.50]  0.33 [-0.50, 1.00]  0.50 [0.00, 1.00]\n"
-        "terraria                     plain  4               0.25                   -               0.25\n"
-        "terraria                     tools  2               0.50                   -               0.50\n"
-        "terraria    difference over 1 task  -           0.25 (1)               - (2)           0.25 (1)\n"
+        "game                 configuration  N            Pass_style              Pass_sem             Pass_both\n"
+        "minecraft                    plain  6                  0.33                  0.50                  0.17\n"
+        "minecraft                    tools  7                  0.80                  0.80                  0.60\n"
+        "minecraft  difference over 3 tasks  -  +0.33 [+0.00, +0.50]  +0.33 [-0.50, +1.00]  +0.50 [+0.00, +1.00]\n"
+        "terraria                     plain  4                  0.25                     -                  0.25\n"
+        "terraria                     tools  2                  0.50                     -                  0.50\n"
+        "terraria    difference over 1 task  -             +0.25 (1)                 - (2)             +0.25 (1)\n"
         "(1) no interval: there is only one task to draw from\n"
         "(2) the encoder ignores requests\n"
     )
+    fewer = ablation_table(ablation(TERRARIA, "tools", "plain")).splitlines()[3]
+    assert fewer.split()[-6:] == ["-0.25", "(1)", "-", "(2)", "-0.25", "(1)"]
 
 
 def test_csv_and_intervals() -> None:
@@ -123,8 +125,8 @@ def test_csv_and_intervals() -> None:
     assert float(second["Pass_both"]) == pytest.approx(0.6)
     assert (change["N"], change["Pass_style low"]) == ("", "0.000000")
     assert float(change["Pass_style"]) == pytest.approx(1 / 3, abs=1e-6)
-    assert r"0.33 \[0.00, 0.50\]" in ablation_table(found, "markdown")
-    assert "0.33 [0.00, 0.50]" in ablation_table(found, "latex")
+    assert r"| +0.33 \[+0.00, +0.50\]" in ablation_table(found, "markdown")
+    assert "& +0.33 [+0.00, +0.50]" in ablation_table(found, "latex")
 
 
 def test_no_task_in_common() -> None:
@@ -132,7 +134,7 @@ def test_no_task_in_common() -> None:
     (found,) = ablation(apart, "a", "b")
     assert found.differences == {"pass_style": None, "pass_both": None}
     *_, line, why, none = ablation_table([found]).splitlines()
-    assert line.split() == ["-", "difference", "over", "0", "tasks", "-", "-", "(1)", "-", "(2)", "-", "(1)"]
+    assert line.split() == ["folders", "difference", "over", "0", "tasks", "-", "-", "(1)", "-", "(2)", "-", "(1)"]
     assert (why, none) == ("(1) no task has a verdict of both", "(2) the encoder ignores requests")
 
 
