@@ -7,6 +7,7 @@ import io
 import math
 import sys
 
+import numpy as np
 import pytest
 
 from assetscore.errors import MissingExtraError, UsageError
@@ -204,6 +205,8 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
 def test_the_figure_of_alpha_holds_what_passes_every_check():
     """Table 18's last column: both panels show it beside each check's own share."""
     pytest.importorskip("matplotlib")
+    from assetscore.studies.figures import plot_alpha
+
     profile, table, _ = planted()
     swept = sweep(profile, table)
     for ax in plot_alpha(swept).axes:
