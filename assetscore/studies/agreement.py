@@ -115,15 +115,16 @@ def agreement(
 
     Raises:
         ManifestError: a vote names an asset that is not among the rows; its line is named.
-        UsageError: an asset with votes belongs to two rows, or two of the votes' names to one row.
+        UsageError: an asset with votes belongs to two rows, two of the votes' names to one row, or the rows were scored
+            with several encoders, whose scores share no scale.
     """
     listed = tuple(rows)
     by_name = rows_by_name(listed, votes.assets)
     votes.check_assets(by_name)
+    encoder = _one_encoder(listed)
     settings = (level, resamples, seed)
     parts = tuple(_question(votes, question, by_name, *settings) for question in votes.questions)
-    encoders = dict.fromkeys(row.encoder for row in listed)
-    return Agreement(", ".join(name for name in encoders if name), parts)
+    return Agreement(encoder, parts)
 
 
 def compare_encoders(
@@ -154,6 +155,7 @@ def compare_encoders(
     tables = rows_by_name(first, votes.assets), rows_by_name(second, votes.assets)
     for table in tables:
         votes.check_assets(table)
+        _one_encoder(table.values())
     labels = majority(votes.matrix(name)).labels
     scores = np.array([[_number(getattr(table[asset], column)) for asset in votes.assets] for table in tables])
     decided = ~np.isnan(labels)
@@ -164,6 +166,16 @@ def compare_encoders(
     reason = f"none of the {int(decided.sum())} assets with a majority has a score under both"
     parts = ("first", "second", "difference", "bootstrap")
     return replace(pair, **{part: replace(getattr(pair, part), reason=reason) for part in parts})
+
+
+def _one_encoder(rows: Iterable[Row]) -> str:
+    used = [name for name in dict.fromkeys(row.encoder for row in rows) if name]
+    if len(used) > 1:
+        raise UsageError(
+            f"scores of different encoders share no scale: {', '.join(used)}; hold each encoder's results against the "
+            "votes on their own"
+        )
+    return used[0] if used else ""
 
 
 def rows_by_id(rows: Iterable[Row]) -> dict[str, Row]:

@@ -124,14 +124,18 @@ def agree(
             }
         )
     text = format == "text"
-    shown = agreement_table(studies, format)  # type: ignore[arg-type]  # checked there
+    names = _names(results)
+    encoders = [study.encoder or "results" for study in studies]
+    called = encoders
+    if len(set(encoders)) < len(encoders):  # one encoder with another k, say: the files tell the lines apart
+        called = [f"{encoder}, {name}" for encoder, name in zip(encoders, names, strict=True)]
+    shown = agreement_table(studies, format, called)  # type: ignore[arg-type]  # checked there
     sys.stdout.write(f"Scores and verdicts against the raters' majority, {level * 100:g} % intervals\n" if text else "")
     sys.stdout.write(shown + "\n")
     sys.stdout.write(
         "The raters among themselves: Krippendorff's alpha in three readings, raw agreement\n" if text else ""
     )
     sys.stdout.write(raters_table(studies[0], format))  # type: ignore[arg-type]
-    names = _names(results)
     if pairs and text:
         out("")
     for question, other, pair in pairs:
@@ -143,11 +147,12 @@ def agree(
         (out if text else remark)(
             f"{question}: AUROC of {names[0]} minus {names[other]}, {pair.first.n} assets that both scored: {found}"
         )
-    for line in dict.fromkeys(_left_out(studies)):
+    for line in dict.fromkeys(_left_out(studies, called)):
         remark(line)
 
 
 def compare(
+    context: typer.Context,
     results: Annotated[list[Path], TableArgument],
     by: ByOption = "group",
     measure: Annotated[str, typer.Option(help="pass_style, pass_sem, pass_both or custom.")] = "pass_both",
@@ -172,7 +177,9 @@ def compare(
     if page is not None and aim is not None:
         raise UsageError("--page shows two builds, --aim chooses among several: give one of them")
     if aim is not None:
+        _refuse(context, ("by", "measure", "level", "resamples", "seed"), "--aim goes by the rates of whole builds")
         return _keep_best(results, tables, aim, gain, loss, patience, as_json)
+    _refuse(context, ("gain", "loss", "patience"), "without --aim no build is kept or rejected")
     if len(tables) != 2:
         raise UsageError(f"compare takes two results, or several with --aim; got {len(tables)}")
     first, second = tables
@@ -180,6 +187,7 @@ def compare(
     if all(encoders) and encoders[0] != encoders[1]:
         if page is not None:
             raise UsageError("--page shows two builds under one encoder, these results are of different encoders")
+        _refuse(context, ("level", "resamples", "seed"), "the order under two encoders has no interval")
         order = compare_orders(first, second, measure, by)
         if as_json:
             return print_json({"kind": "encoders", "measure": measure, "by": by, "order": order.to_dict()})
@@ -231,6 +239,14 @@ def compare(
     return None
 
 
+def _refuse(context: typer.Context, options: tuple[str, ...], why: str) -> None:
+    """Wrong use: an option was typed that has no effect in this kind of comparison."""
+    for name in options:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"--{name} has no effect here: {why}")
+
+
 def _alone(results: list[Path], what: str, *left: tuple[str, ...]) -> None:
     for name, alone in zip(_names(results), left, strict=True):
         if alone:
@@ -241,14 +257,17 @@ def _alone(results: list[Path], what: str, *left: tuple[str, ...]) -> None:
 def _keep_best(
     paths: list[Path], tables: list[ResultTable], aim: str, gain: float, loss: float, patience: int, as_json: bool
 ) -> None:
-    from .compare import check_one_profile, keep_best, measures
+    from .compare import check_one_profile, keep_best, measures, other_thresholds
 
     check_one_profile(row for table in tables for row in table)
     rates = [measures(table) for table in tables]
     result = keep_best(rates, aim, gain=gain, loss=loss, patience=patience)
+    remarks = other_thresholds(tables)
     if as_json:
         builds = [{"file": str(p), **{n: _plain(v) for n, v in r.items()}} for p, r in zip(paths, rates, strict=True)]
-        return print_json({"kind": "keep best", "builds": builds, **result.to_dict()})
+        return print_json({"kind": "keep best", "builds": builds, **result.to_dict(), "remarks": remarks})
+    for line in remarks:
+        remark(line)
     names = _names(paths)
     for index, (name, rate, step) in enumerate(zip(names, rates, result.steps, strict=True)):
         out(f"{index}  {step.decision:11}  {name}  {aim} {_number(rate[aim])}  ({step.reason})")
@@ -261,15 +280,13 @@ def _names(paths: list[Path]) -> list[str]:
     return names if len(set(names)) == len(set(paths)) else [str(path) for path in paths]
 
 
-def _left_out(studies: list[Any]) -> list[str]:
+def _left_out(studies: list[Any], called: list[str]) -> list[str]:
     lines = []
-    for study in studies:
+    for study, name in zip(studies, called, strict=True):
         for part in study.questions:
-            where = f"{study.encoder or 'results'}, {part.question}"
-            if part.without_score:
-                lines.append(f"{where}: {part.without_score} assets with a majority have no score")
-            if part.without_verdict:
-                lines.append(f"{where}: {part.without_verdict} assets with a majority have no verdict")
+            for number, what in ((part.without_score, "score"), (part.without_verdict, "verdict")):
+                if number:
+                    lines.append(f"{name}, {part.question}: assets with a majority but no {what}: {number}")
     return lines
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "compare_orders",
     "keep_best",
     "measures",
+    "other_thresholds",
     "paired",
     "rank_agreement",
 ]
@@ -243,10 +244,17 @@ def _change(asset: str, before: Row | None, after: Row | None) -> Change:
             what.append(f"{name}: {_WORDS[old]} -> {_WORDS[new]}")
     if before.category != after.category:
         what.append(f"category: {before.category} -> {after.category}")
-    scores = before.style_s, after.style_s
-    if None not in scores and abs(float(scores[0] or 0) - float(scores[1] or 0)) > _SAME:
+    elif _looks_different(before, after):
         what.append("picture")
     return Change(asset, "changed" if what else "same", tuple(what), before, after)
+
+
+def _looks_different(before: Row, after: Row) -> bool:
+    """Whether one category's references are at other distances: they are by the picture alone, S is by k too."""
+    old, new = before.top_style, after.top_style
+    if not old or not new:
+        old, new = (() if row.style_s is None else (row.style_s,) for row in (before, after))
+    return any(abs(a - b) > _SAME for a, b in zip(old, new, strict=False))
 
 
 def _keyed(before: Sequence[Row], after: Sequence[Row]) -> tuple[dict[str, Row], dict[str, Row]]:
@@ -277,6 +285,34 @@ def check_one_profile(rows: Iterable[Row]) -> None:
     profiles.pop("", None)
     if len(profiles) > 1:
         raise UsageError(f"scores against different profiles cannot be compared: {', '.join(profiles.values())}")
+
+
+def other_thresholds(builds: Sequence[Iterable[Row]]) -> tuple[str, ...]:
+    """For each build that was judged by other thresholds than the first one, a sentence that says so.
+
+    Alpha, k and the rule set one threshold for each category and factor: where it moved, more than the art did.
+    """
+    taus = [_thresholds(rows) for rows in builds]
+    found = []
+    for index, new in enumerate(taus[1:], 1):
+        shared = [key for key in taus[0] if key in new]
+        moved = [key for key in shared if max(abs(a - b) for a in taus[0][key] for b in new[key]) > _SAME]
+        if moved:
+            found.append(
+                f"build {index} was judged with another alpha, k or rule than build 0 ({len(moved)} of {len(shared)} "
+                "thresholds differ), so their rates do not show the art alone"
+            )
+    return tuple(found)
+
+
+def _thresholds(rows: Iterable[Row]) -> dict[tuple[str, str | None], set[float]]:
+    """The thresholds met, by category and by the semantic check's factor, None for the style check."""
+    found: dict[tuple[str, str | None], set[float]] = {}
+    for row in rows:
+        for factor, tau in ((None, row.style_tau), (row.sem_factor, row.sem_tau)):
+            if tau is not None:
+                found.setdefault((row.category, factor), set()).add(tau)
+    return found
 
 
 def _remarks(shared: Sequence[tuple[Row, Row]]) -> tuple[str, ...]:

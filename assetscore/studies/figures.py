@@ -50,6 +50,8 @@ def plot_alpha(sweep: Sweep) -> Figure:
         else:
             _line(ax, cells, lambda c, n=name: c.checks[n].pass_rate, "assets that pass", BLUE, "o-")
         _line(ax, cells, lambda c, n=name: c.checks[n].references, "the game's own art: passes", GREY, "s--")
+        if len(checks) > 1:
+            _line(ax, cells, lambda c: c.references_both, "the game's own art: passes every check", GREY, "D:")
         _used(ax, sweep.alpha, f"used: {sweep.alpha:g}")
         count = f", {sweep.voted[name]} textures with a majority" if votes else f", {sweep.assets} assets"
         ax.set_title(f"{name} check{count}", fontsize=10)

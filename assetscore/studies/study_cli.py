@@ -46,11 +46,15 @@ def make(
         remark(f"left out: {len(draw.left_out)} whose files cannot be shown; {folder / 'draw.json'} names all of them")
         for name, reason in draw.left_out[:SHOWN]:
             remark(f"left out: {name}: {reason}")
+    for path in draw.unfinished:
+        remark(f"unfinished study of a run that was killed, or that runs now; delete it if none does: {path}")
     if len(draw.rows) < n:
         remark(f"{n} textures were asked for; of {draw.scored} scored results {len(draw.rows)} can be shown")
     if as_json:
         left_out = [{"asset": name, "reason": reason} for name, reason in draw.left_out]
-        return print_json({"folder": str(folder), "assets": list(draw.names), "left_out": left_out})
+        unfinished = [str(path) for path in draw.unfinished]
+        shown = {"folder": str(folder), "assets": list(draw.names), "left_out": left_out, "unfinished": unfinished}
+        return print_json(shown)
     out(f"textures: {len(draw.rows)}, groups: {len({row.group for row in draw.rows})}, in {folder}")
     return None
 

@@ -114,7 +114,7 @@ def k_table(sweep: Sweep, format: Format = "text") -> str:
     for cell in sweep.by_k:
         row: list[Value] = [str(cell.k)]
         for check in cell.checks.values():
-            row += _k_values(check, sweep)
+            row += _k_values(check, sweep, format)
         rows.append([*row, _mark(sweep, cell)])
     return format_table([*header, ""], rows, format)
 
@@ -151,13 +151,20 @@ def _of_rate(rate: Rate | None, intervals: bool) -> Value:
     return Estimate(rate.value, *rate.interval) if intervals else rate.value
 
 
-def agreement_table(studies: Sequence[Agreement], format: Format = "text") -> str:
-    """Table 14: for each encoder and question, how its scores and verdicts agree with the majority."""
+def agreement_table(studies: Sequence[Agreement], format: Format = "text", names: Sequence[str] | None = None) -> str:
+    """Table 14: for each encoder and question, how its scores and verdicts agree with the majority.
+
+    Args:
+        studies: one for each result table.
+        format: "text", "markdown", "csv" or "latex".
+        names: what to call each; default its encoder.
+    """
     header = ["encoder", "question", "AUROC", "bootstrap", "Acc", "Rej", "Bal", "assets"]
     rows: list[list[Value]] = []
-    for study in studies:
+    called = names or [study.encoder or "-" for study in studies]
+    for study, name in zip(studies, called, strict=True):
         for part in study.questions:
-            row: list[Value] = [study.encoder or "-", part.question, part.auroc, part.auroc_bootstrap]
+            row: list[Value] = [name, part.question, part.auroc, part.auroc_bootstrap]
             rows.append([*row, *_verdicts(part.verdicts), part.auroc.n])
     return format_table(header, rows, format)
 
@@ -174,11 +181,12 @@ def raters_table(study: Agreement, format: Format = "text") -> str:
     return format_table(header, rows, format)
 
 
-def _k_values(check: CheckCell, sweep: Sweep) -> list[Value]:
+def _k_values(check: CheckCell, sweep: Sweep, format: Format) -> list[Value]:
     rank = check.rank_correlation
     return [
         _known(check.pass_rate, _no_rate(sweep)),
-        Missing(_no_order("assets", sweep.assets)) if math.isnan(rank) else f"{rank:.3f}",
+        # as the paper prints it; a file keeps what it has
+        _known(rank, _no_order("assets", sweep.assets)) if math.isnan(rank) or format == "csv" else f"{rank:.3f}",
         _known(check.same_verdict, _no_rate(sweep)),
         _known(check.group_order, _no_order("groups", sweep.groups)),
     ]

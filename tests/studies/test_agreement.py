@@ -171,3 +171,14 @@ def test_encoders_are_compared_on_what_both_scored():
     partly = [replace(r, style_s=None) if i % 4 == 0 else r for i, r in enumerate(rows)]
     result = compare_encoders(votes, rows, partly)
     assert result.first.n == result.second.n <= 30
+
+
+@pytest.mark.parametrize("hold", ["agreement", "compare first", "compare second"])
+def test_scores_of_several_encoders_in_one_table_share_no_scale(hold):
+    votes, rows = planted(3, n=20)
+    mixed = [replace(r, encoder="another") if i % 2 else r for i, r in enumerate(rows)]
+    tables = {"agreement": (mixed,), "compare first": (mixed, rows), "compare second": (rows, mixed)}[hold]
+    with pytest.raises(UsageError, match=r"different encoders share no scale: .*another"):
+        (agreement if len(tables) == 1 else compare_encoders)(votes, *tables)
+    # a missing file was scored with no encoder
+    assert agreement(votes, [replace(rows[0], encoder=""), *rows[1:]]).encoder == rows[0].encoder

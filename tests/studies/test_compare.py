@@ -18,6 +18,7 @@ from assetscore.studies.compare import (
     compare_orders,
     keep_best,
     measures,
+    other_thresholds,
 )
 from assetscore.studies.page import write_page
 from assetscore.table import Row
@@ -303,3 +304,43 @@ def test_the_page_has_a_limit_and_says_so(tmp_path):
     text = (tmp_path / "page.html").read_text()
     assert text.count("<article>") == 10
     assert "20 more are not shown" in text
+
+
+SIMILAR = (0.9, 0.8, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("after", "what"),
+    [
+        ({"style_s": 0.8}, ()),  # another k
+        ({"style_s": 0.8, "style_tau": 0.7, "style_margin": 0.1}, ()),
+        ({"top_style": (0.9, 0.8, 0.6)}, ("picture",)),
+        ({"style_s": 0.8, "top_style": (0.8, 0.8, 0.8)}, ("picture",)),
+        ({"style_s": 0.8, "top_style": ()}, ("picture",)),  # nothing but the score to go by
+        ({"category": "block", "top_style": (0.2, 0.1, 0.1)}, ("category: item -> block",)),
+    ],
+)
+def test_a_picture_has_changed_where_its_similarities_have(after, what):
+    """S moves with k, and everything does with the category; the similarities to one category only with the picture."""
+    before = replace(row("a", 0.85), top_style=SIMILAR)
+    (change,) = compare_builds([before], [replace(before, **after)]).changes
+    assert change.what == what
+    assert change.kind == ("changed" if what else "same")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, 0),
+        ({"style_s": 0.9, "style_margin": 0.4}, 0),
+        ({"style_tau": 0.55}, 1),
+        ({"sem_tau": 0.45}, 1),
+        ({"category": "block", "style_tau": 0.55, "sem_tau": 0.45}, 0),  # nothing in common to compare
+        ({"sem_factor": "ruby sword", "sem_tau": 0.45}, 0),
+    ],
+)
+def test_a_build_judged_by_other_thresholds_is_said(changes, said):
+    builds = [[row("a"), missing("b")], [row("a")], [replace(row("a"), **changes)]]
+    remarks = other_thresholds(builds)
+    assert len(remarks) == said
+    assert all("build 2 was judged with another alpha, k or rule than build 0 (1 of 2" in remark for remark in remarks)

@@ -196,3 +196,27 @@ def test_ids_that_votes_could_not_hold_are_refused_before_anyone_rates(rows, tmp
 def test_a_wrong_seed_or_number_is_named(rows, tmp_path, wrong):
     with pytest.raises(UsageError, match=f"{next(iter(wrong))}={next(iter(wrong.values()))}"):
         make_study(rows, PROFILE, tmp_path / "study", **wrong)
+
+
+def killed_while_writing(rows, folder, monkeypatch):
+    """A run that never cleans up, as one killed outright does not."""
+    with monkeypatch.context() as patch:
+        patch.setattr(make.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(make.json, "dumps", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            make_study(rows, PROFILE, folder)
+
+
+def test_what_a_killed_run_left_is_named_and_not_touched(rows, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in (".study-notes", ".study-", ".study-0123456789ABCDEF", "study-0123456789abcdef"):
+        (home / name).mkdir()  # not ours
+    assert make_study(rows, PROFILE, home / "first").unfinished == ()
+    killed_while_writing(rows, home / "second", monkeypatch)
+    killed_while_writing(rows, home / "second", monkeypatch)
+    before = listing(home)
+    draw = make_study(rows, PROFILE, home / "second")
+    assert len(draw.unfinished) == 2
+    assert all((path / "manifest.csv").is_file() and path.parent == home for path in draw.unfinished)
+    assert [entry for entry in listing(home) if not entry[0].startswith("second")] == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -60,7 +61,7 @@ def hidden(html):
 
 
 def answer(client, **answers):
-    page = client.get("/rate").get_data(as_text=True)
+    page = client.get("/rate", follow_redirects=True).get_data(as_text=True)
     return client.post("/rate", data={**hidden(page), **(answers or BOTH)})
 
 
@@ -333,12 +334,12 @@ def test_a_rater_from_the_first_page_to_the_votes_file(app, store, tmp_path):
     client = begin(app, "Ana")
     seen = []
     for done in range(6):
-        page = client.get("/rate").get_data(as_text=True)
+        page = client.get("/rate", follow_redirects=True).get_data(as_text=True)
         assert f"{done} of 6 answered" in page
         seen.append(token(page))
         assert answer(client).status_code == 303
     assert len(set(seen)) == 6
-    page = client.get("/rate").get_data(as_text=True)
+    page = client.get("/rate", follow_redirects=True).get_data(as_text=True)
     assert "Thank you, Ana" in page
     assert "All 6 of 6" in page
     write_votes(tmp_path / "votes.csv", store.votes())
@@ -377,9 +378,9 @@ def test_a_rater_comes_back_to_where_they_stopped(app, study, store):
     client = begin(app, "Ana")
     answer(client)
     answer(client)
-    waiting = token(client.get("/rate").get_data(as_text=True))
+    waiting = token(client.get("/rate", follow_redirects=True).get_data(as_text=True))
     again = begin(create_app(study, Store(store.path)), "ANA")
-    page = again.get("/rate").get_data(as_text=True)
+    page = again.get("/rate", follow_redirects=True).get_data(as_text=True)
     assert "2 of 6 answered" in page
     assert token(page) == waiting
 
@@ -394,10 +395,10 @@ def test_nothing_tells_what_the_texture_is_or_what_others_said(app, study):
             text = response.get_data(as_text=True) + str(response.headers)
             for secret in ("secret_model", "asset-", "manifest", "score", "similarity", str(study.folder)):
                 assert secret not in text
-    assert "Ana" not in ben.get("/rate").get_data(as_text=True)
-    assert "checked" not in ben.get("/rate").get_data(as_text=True)
+    assert "Ana" not in ben.get("/rate", follow_redirects=True).get_data(as_text=True)
+    assert "checked" not in ben.get("/rate", follow_redirects=True).get_data(as_text=True)
     # someone else under Ana's name is led on, and sees none of her answers
-    page = begin(app, "Ana").get("/rate").get_data(as_text=True)
+    page = begin(app, "Ana").get("/rate", follow_redirects=True).get_data(as_text=True)
     back = re.search(r'id="back" href="([^"]+)"', page).group(1)
     assert "checked" not in begin(app, "Ana").get(back).get_data(as_text=True)
 
@@ -405,7 +406,9 @@ def test_nothing_tells_what_the_texture_is_or_what_others_said(app, study):
 def test_back_shows_my_own_last_answers_and_lets_me_change_them(app, store):
     client = begin(app, "Ana")
     answer(client, style="yes", object="no")
-    back = re.search(r'id="back" href="([^"]+)"', client.get("/rate").get_data(as_text=True)).group(1)
+    back = re.search(
+        r'id="back" href="([^"]+)"', client.get("/rate", follow_redirects=True).get_data(as_text=True)
+    ).group(1)
     page = client.get(back).get_data(as_text=True)
     checked = re.findall(r'name="(\w+)" value="(\w+)" required checked', page)
     assert checked == [("style", "yes"), ("object", "no")]
@@ -414,9 +417,67 @@ def test_back_shows_my_own_last_answers_and_lets_me_change_them(app, store):
     assert {(v.question, v.answer) for v in store.votes()} == {("style", "no"), ("object", "no")}
 
 
+def test_each_texture_has_an_address_of_its_own(app):
+    """The browser's Back goes by addresses; one that is not mine to see yet leads to the one that is."""
+    client = begin(app, "Ana")
+    first = client.get("/rate").location
+    answer(client)
+    second = client.get("/rate").location
+    assert first != second
+    for address, shown in ((first, first), (second, second), ("/rate?item=none", second)):
+        page = client.get(address, follow_redirects=True).get_data(as_text=True)
+        assert token(page) in shown
+    other = begin(app, "Ben").get("/rate").location
+    unseen = next(f"/rate?item={t}" for t in tokens_of(app) if f"/rate?item={t}" not in (first, second, other))
+    assert client.get(unseen).location == "/rate"
+
+
+def tokens_of(app):
+    """The addresses of all textures, from someone who answers everything."""
+    client, seen = begin(app, "Everyone"), []
+    for _ in range(6):
+        seen.append(client.get("/rate").location.split("=")[1])
+        answer(client)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "nothing", ["", " ", "\t ", "\u00a0", "\u200b", "\u2060\ufeff", "\u3164", "\u2800", "\u202e", "\u00ad"]
+)
+@pytest.mark.parametrize("column", ["category", "request"])
+def test_a_text_that_cannot_be_seen_is_not_quoted(study_folder, store, column, nothing):
+    from assetscore.studies.rating.app import create_app
+
+    lines = [
+        ["path", "category", "request", "asset_id", "art"],
+        ["made/secret_model_0.png", "item", "ruby", "a", "item"],
+    ]
+    lines[1][lines[0].index(column)] = nothing
+    with open(study_folder / "manifest.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(lines)
+    page = begin(create_app(read_study(study_folder), store), "Ana").get("/rate", follow_redirects=True)
+    texts = [re.sub(r"<[^>]*>", "", part).strip() for part in headings(page.get_data(as_text=True))]
+    expected = {
+        "category": ["Asked for: ruby", "The game's own art", "Would it fit in beside the art shown?"],
+        "request": ["A texture of category item", "The game's own art: item", "Would it fit in beside the art shown?"],
+    }[column]
+    assert texts[:3] == expected
+    if column == "category":
+        lines[1][2] = ""
+        with open(study_folder / "manifest.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(lines)
+        page = begin(create_app(read_study(study_folder), store), "Ana").get("/rate", follow_redirects=True)
+        texts = [re.sub(r"<[^>]*>", "", part).strip() for part in headings(page.get_data(as_text=True))]
+        assert (texts[0], texts[3]) == ("A texture", "Is it a recognisable, plausible object?")
+
+
+def headings(page):
+    return re.findall(r"<(?:h1|h2|legend)>(.*?)</(?:h1|h2|legend)>", page)
+
+
 def test_further_back_no_answer_is_shown(app):
     client = begin(app, "Ana")
-    first = token(client.get("/rate").get_data(as_text=True))
+    first = token(client.get("/rate", follow_redirects=True).get_data(as_text=True))
     answer(client)
     answer(client, style="no", object="no")
     page = client.get(f"/rate?item={first}").get_data(as_text=True)
@@ -427,7 +488,7 @@ def test_further_back_no_answer_is_shown(app):
 @pytest.mark.parametrize("given", [{}, {"style": "yes"}, {"style": "yes", "object": "perhaps"}])
 def test_half_an_answer_is_asked_again_and_kept_in_the_form(app, store, given):
     client = begin(app, "Ana")
-    sent = hidden(client.get("/rate").get_data(as_text=True))
+    sent = hidden(client.get("/rate", follow_redirects=True).get_data(as_text=True))
     response = client.post("/rate", data={**sent, **given})
     assert response.status_code == 400
     text = response.get_data(as_text=True)
@@ -440,7 +501,7 @@ def test_half_an_answer_is_asked_again_and_kept_in_the_form(app, store, given):
 def test_a_form_speaks_for_whom_it_was_shown_to(app, store):
     """One browser profile, two people, one after the other: the first one's page is still open in a tab."""
     client = begin(app, "Ana")
-    left_open = hidden(client.get("/rate").get_data(as_text=True))
+    left_open = hidden(client.get("/rate", follow_redirects=True).get_data(as_text=True))
     client.post("/leave")
     nobody = client.post("/rate", data={**left_open, **BOTH})
     assert (nobody.status_code, store.votes()) == (409, [])
@@ -475,9 +536,11 @@ def test_a_form_speaks_for_whom_it_was_shown_to(app, store):
 )
 def test_a_form_that_was_not_shown_keeps_nothing(app, store, change):
     client = begin(app, "Ana")
-    sent = hidden(client.get("/rate").get_data(as_text=True))
+    sent = hidden(client.get("/rate", follow_redirects=True).get_data(as_text=True))
     if change == {"item": "another"}:  # a texture of the study, but not the one this form was for
-        source = re.findall(r"/texture/([0-9a-f]+)", begin(app, "Cem").get("/rate").get_data(as_text=True))
+        source = re.findall(
+            r"/texture/([0-9a-f]+)", begin(app, "Cem").get("/rate", follow_redirects=True).get_data(as_text=True)
+        )
         change = {"item": next(t for t in [*source, *map(app_token(store), range(6))] if t != sent["item"])}
     response = client.post("/rate", data={**sent, **BOTH, **change})
     assert response.status_code == 409
@@ -508,7 +571,7 @@ def test_two_servers_of_one_study_are_one(app, study, store):
     other.set_cookie(cookie.key, cookie.value)
     seen = []
     for turn in (client, other) * 3:
-        seen.append(token(turn.get("/rate").get_data(as_text=True)))
+        seen.append(token(turn.get("/rate", follow_redirects=True).get_data(as_text=True)))
         assert answer(turn).status_code == 303
     assert len(set(seen)) == 6
     assert len(store.votes()) == 12
@@ -539,16 +602,16 @@ def test_the_page_of_a_large_study_takes_no_time_that_grows_with_the_answers_of_
 def test_texts_of_strangers_are_escaped(app, study):
     client = begin(app, "<i>Ana</i>")
     for _ in study.items:
-        page = client.get("/rate").get_data(as_text=True)
+        page = client.get("/rate", follow_redirects=True).get_data(as_text=True)
         assert "<i>Ana" not in page
         assert "<b>ruby" not in page
         answer(client)
-    assert "<i>Ana" not in client.get("/rate").get_data(as_text=True)
+    assert "<i>Ana" not in client.get("/rate", follow_redirects=True).get_data(as_text=True)
 
 
 def test_pictures_come_by_token_only(app):
     client = begin(app, "Ana")
-    page = client.get("/rate").get_data(as_text=True)
+    page = client.get("/rate", follow_redirects=True).get_data(as_text=True)
     sources = re.findall(r'src="(/(?:texture|reference)/[0-9a-f]{24}\.png)"', page)
     assert len(set(sources)) == 6  # the texture, five references
     for source in sources:
@@ -562,11 +625,11 @@ def test_pictures_come_by_token_only(app):
 def test_other_sites_cannot_reach_in(app):
     client = begin(app, "Ana")
     assert client.get("/rate", headers={"Host": "evil.example"}).status_code == 400
-    item = hidden(client.get("/rate").get_data(as_text=True))
+    item = hidden(client.get("/rate", follow_redirects=True).get_data(as_text=True))
     evil = client.post("/rate", data={**item, **BOTH}, headers={"Origin": "http://evil.example"})
     assert evil.status_code == 403
     assert client.post("/rate", data={"item": "x" * 20_000}).status_code == 413
-    headers = client.get("/rate").headers
+    headers = client.get("/rate", follow_redirects=True).headers
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert headers["Cache-Control"] == "no-store"
     assert "SameSite=Lax" in app.test_client().post("/start", data={"name": "x"}).headers["Set-Cookie"]

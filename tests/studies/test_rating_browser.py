@@ -76,6 +76,12 @@ class Rater:
                 "Input.dispatchMouseEvent", type=kind, x=x + width / 2, y=y + height / 2, button="left", clickCount=1
             )
 
+    def go(self, move):
+        """The browser's own Back and Forward, which go by its list of pages."""
+        history = self.browser.call("Page.getNavigationHistory")
+        place = history["currentIndex"] + {"back": -1, "forward": 1}[move]
+        self.browser.call("Page.navigateToHistoryEntry", entryId=history["entries"][place]["id"])
+
     def tap(self, selector):
         x, y, width, height = self.box(selector)
         points = [{"x": x + width / 2, "y": y + height / 2}]
@@ -136,10 +142,44 @@ def test_by_mouse_with_a_change_of_mind(study_folder):
         ben.until("document.querySelector('input[name=style][value=no]').checked")
         ben.click(choice("style", "unsure"))
         ben.click("#next")
-        ben.until("!location.search")
+        ben.until("!document.querySelector('input:checked')")
         ben.answered(1)
     votes = Store(study_folder / "answers.sqlite", create=False).votes()
     assert {(vote.question, vote.answer) for vote in votes} == {("style", "unsure"), ("object", "yes")}
+
+
+ITEM = "document.querySelector('input[name=item]').value"
+CHECKED = "[...document.querySelectorAll('input:checked')].map((e) => e.name + ' ' + e.value).join()"
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_browsers_own_back_and_forward_carry_no_answer_to_another_texture(study_folder, scripts):
+    with serving(study_folder) as url, rater() as ana:
+        ana.begin(url, "Ana")
+        ana.answered(0)
+        ana.browser.call("Emulation.setScriptExecutionDisabled", value=not scripts)
+        seen = []
+        for done in range(3):
+            ana.until(f"document.getElementById('progress')?.textContent === '{done} of 6 answered'")
+            seen.append(ana.browser.evaluate(ITEM))
+            for question in ("style", "object"):
+                ana.click(choice(question, "unsure"))
+            ana.click("#next")
+        ana.until("document.getElementById('progress')?.textContent === '3 of 6 answered'")
+        seen.append(ana.browser.evaluate(ITEM))
+        assert ana.browser.evaluate(CHECKED) == ""
+        for move, place in [("back", 2), ("back", 1), ("forward", 2), ("forward", 3)]:
+            ana.go(move)
+            ana.until(f"document.querySelector('input[name=item]')?.value === '{seen[place]}'")
+            ana.until("document.readyState === 'complete'")
+            # my last answers are shown again where I may change them, on the texture they were on
+            assert ana.browser.evaluate(CHECKED) == ("style unsure,object unsure" if place == 2 else "")
+        ana.click(choice("style", "no"))
+        ana.click(choice("object", "yes"))
+        ana.click("#next")
+        ana.until("document.getElementById('progress')?.textContent === '4 of 6 answered'")
+    votes = Store(study_folder / "answers.sqlite", create=False).votes()
+    assert [vote.answer for vote in votes] == ["unsure"] * 6 + ["no", "yes"]
 
 
 @pytest.mark.parametrize(

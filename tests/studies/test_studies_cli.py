@@ -194,7 +194,7 @@ def test_agree_prints_table_14_and_the_paired_comparison(run, files):
         r"^style: AUROC of results\.csv minus other\.csv, \d+ assets .*: 0\.\d+ \[.*DeLong p = ", out, re.M
     )
     assert out.startswith("Scores and verdicts against the raters' majority, 95 % intervals\n")
-    assert re.search(r"style: \d+ assets with a majority have no score", err)
+    assert re.search(r"style: assets with a majority but no score: \d+\n", err)
     code, out, _ = run(
         "agree", files / "votes.csv", files / "results.csv", files / "other.csv", "--json", "--resamples", 50
     )
@@ -294,6 +294,101 @@ def test_compare_keeps_no_build_without_a_number(run, files, tmp_path):
     assert "no build has a number" in read["reason"]
 
 
+BEST, ORDER, BUILDS = ("--aim", "pass_both"), ("other.csv",), ("better.csv",)
+
+
+@pytest.mark.parametrize(
+    ("second", "extra", "option", "value", "says"),
+    [
+        *((BUILDS, BEST, o, v, "--aim") for o, v in [("by", "group"), ("measure", "custom"), ("level", "0.9")]),
+        *((BUILDS, BEST, o, v, "--aim") for o, v in [("seed", "0"), ("resamples", "100")]),
+        *((BUILDS, (), o, v, "without --aim") for o, v in [("gain", "0.2"), ("loss", "0.05"), ("patience", "3")]),
+        *((ORDER, (), o, v, "without --aim") for o, v in [("gain", "0.2"), ("loss", "0.05"), ("patience", "3")]),
+        *((ORDER, (), o, v, "no interval") for o, v in [("level", "0.9"), ("seed", "0"), ("resamples", "100")]),
+    ],
+)
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_an_option_without_effect_is_refused(run, files, monkeypatch, second, extra, option, value, says, as_json):
+    """Even with its default as the value: whoever types it expects something of it."""
+    monkeypatch.chdir(files)
+    code, out, err = run("compare", "results.csv", *second, *extra, f"--{option}", value, *as_json)
+    assert (code, out) == (2, "")
+    assert f"--{option} has no effect here" in err
+    assert says in err
+
+
+def test_the_options_of_compare_are_all_sorted():
+    """A new option must be said to work everywhere, or be refused where it does not."""
+    command = typer.main.get_command(cli.app).commands["compare"]
+    everywhere = {"results", "as_json"}
+    some = {"page", "aim", "by", "measure", "level", "seed", "resamples", "gain", "loss", "patience"}
+    assert {parameter.name for parameter in command.params} == everywhere | some
+
+
+def test_keeping_the_best_says_that_thresholds_differ(run, files, tmp_path):
+    from assetscore.profile import Profile
+
+    table = ResultTable.read(files / "results.csv")
+    table.rethreshold(alpha=0.05, profile=Profile.load(files / "profile")).write(tmp_path / "loose.csv")
+    builds = [files / "results.csv", files / "better.csv", tmp_path / "loose.csv"]
+    code, _, err = run("compare", *builds, "--aim", "pass_both")
+    assert code == 0
+    assert "build 2 was judged with another alpha, k or rule than build 0" in err
+    assert "build 1" not in err
+    assert len(json.loads(run("compare", *builds, "--aim", "pass_both", "--json")[1])["remarks"]) == 1
+
+
+def test_compare_of_another_k_claims_no_other_picture(run, files, tmp_path):
+    from assetscore.profile import Profile
+
+    table = ResultTable.read(files / "results.csv")
+    table.rethreshold(k=10, profile=Profile.load(files / "profile")).write(tmp_path / "ten.csv")
+    code, out, err = run("compare", files / "results.csv", tmp_path / "ten.csv")
+    assert code == 0
+    assert "picture" not in out
+    assert "another alpha, k or rule" in err
+
+
+@pytest.mark.parametrize("format", ["text", "csv"])
+def test_one_encoders_results_are_told_apart_by_their_files(run, files, tmp_path, format):
+    from assetscore.profile import Profile
+
+    table = ResultTable.read(files / "results.csv")
+    table.rethreshold(k=10, profile=Profile.load(files / "profile")).write(tmp_path / "ten.csv")
+    given = ("agree", files / "votes.csv", files / "results.csv", tmp_path / "ten.csv")
+    code, out, err = run(*given, "--resamples", 50, "--format", format)
+    assert code == 0
+    for name in ("results.csv", "ten.csv"):
+        assert len(re.findall(rf'^"?projection:test, {re.escape(name)}"?,? ', out.replace('",', '", '), re.M)) == 2
+        assert f"projection:test, {name}, style: assets with a majority but no score" in err
+
+
+def test_a_file_of_the_sweep_keeps_every_digit(run, files):
+    out = run("sweep", files / "results.csv", "--profile", files / "profile", "--format", "csv")[1]
+    by_k = list(csv.DictReader(io.StringIO(out.split("\n\n")[1])))
+    swept = json.loads(run("sweep", files / "results.csv", "--profile", files / "profile", "--json")[1])
+    cells = {str(cell["k"]): cell for cell in swept["cells"] if cell["alpha"] == swept["base"]["alpha"]}
+    columns = {"pass": "pass_rate", "rank": "rank_correlation", "same": "same_verdict", "order": "group_order"}
+    for line in by_k:
+        for shown, name in columns.items():
+            assert float(line[f"style {shown}"]) == pytest.approx(cells[line["k"]]["style"][name], abs=1e-6)
+            assert float(line[f"sem {shown}"]) == pytest.approx(cells[line["k"]]["semantic"][name], abs=1e-6)
+
+
+def test_make_names_what_a_killed_run_left(run, files, tmp_path):
+    (tmp_path / ".study-0123456789abcdef").mkdir()
+    rows = []
+    for i in range(2):
+        path = tmp_path / f"{i}.png"
+        Image.fromarray(np.full((8, 8, 3), 90 + 60 * i, np.uint8)).save(path)
+        rows.append(replace(ResultTable.read(files / "results.csv").rows[1], asset_id=f"{i}", path=str(path)))
+    ResultTable(tuple(rows)).write(tmp_path / "r.csv")
+    code, out, err = run("study", "make", tmp_path / "r.csv", tmp_path / "s", "--profile", files / "profile", "--json")
+    assert code == 0
+    assert f"unfinished study of a run that was killed, or that runs now; delete it if none does: {tmp_path}" in err
+    assert json.loads(out)["unfinished"] == [str(tmp_path / ".study-0123456789abcdef")]
+
+
 def test_results_of_one_name_are_told_apart(run, files, tmp_path):
     for folder, source in (("first", "results.csv"), ("second", "better.csv")):
         (tmp_path / folder).mkdir()
@@ -343,7 +438,7 @@ def test_make_a_study_serve_it_and_hold_the_votes_against_the_results(run, files
     client = create_app(study, Store(tmp_path / "study" / "answers.sqlite")).test_client()
     client.post("/start", data={"name": "Ana"})
     for _ in range(12):
-        page = client.get("/rate").get_data(as_text=True)
+        page = client.get("/rate", follow_redirects=True).get_data(as_text=True)
         hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([0-9a-f]+)"', page))
         client.post("/rate", data={**hidden, "style": "yes", "object": "no"})
     assert run("study", "export", tmp_path / "study", "-o", tmp_path / "votes.csv")[0] == 0

@@ -7,6 +7,7 @@ import io
 import math
 import sys
 
+import numpy as np
 import pytest
 
 from assetscore.errors import MissingExtraError, UsageError
@@ -199,3 +200,17 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"assetscore\[notebooks\]"):
         figures.plot_orders([0.1, 0.5], [0.5, 0.1], ["a", "b"], ("x", "y"), "T")
+
+
+def test_the_figure_of_alpha_holds_what_passes_every_check():
+    """Table 18's last column: both panels show it beside each check's own share."""
+    pytest.importorskip("matplotlib")
+    from assetscore.studies.figures import plot_alpha
+
+    profile, table, _ = planted()
+    swept = sweep(profile, table)
+    for ax in plot_alpha(swept).axes:
+        (line,) = [line for line in ax.get_lines() if line.get_label() == "the game's own art: passes every check"]
+        expected = [swept.cells[alpha, swept.k].references_both for alpha in line.get_xdata()]
+        np.testing.assert_array_equal(line.get_ydata(), expected)
+        assert len(expected) == len(swept.by_alpha)

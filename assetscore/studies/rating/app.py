@@ -124,17 +124,18 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
             return flask.redirect("/")
         order = store.order(who, study.items)
         answered = store.answered(who)
+        left = [asset for asset in order if asset not in answered]
         asked = flask.request.args.get("item")
         if asked is not None:
             item = items.get(asked)
-            if item is None or item.asset_id not in answered:
+            if item is None or item.asset_id not in answered.union(left[:1]):
                 return flask.redirect("/rate")
             last = flask.session.get("last", {})  # this browser's own last answers: no one else's are ever shown
             return page(who, order, item, chosen=last.get("answers") if last.get("item") == asked else None)
-        left = [asset for asset in order if asset not in answered]
         if not left:
             return flask.render_template("done.html", rater=who, total=len(order), back=tokens[order[-1]])
-        return page(who, order, study.items[left[0]])
+        # each texture has an address of its own, so that the browser's Back goes to the one before
+        return flask.redirect(flask.url_for("show", item=tokens[left[0]]))
 
     @app.post("/rate")
     def rate() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Draw", "make_study"]
 
+_DRAFT = re.compile(r"\.study-[0-9a-f]{16}")
 COLUMNS = ("path", "category", "request", "asset_id", "art")
 
 
@@ -41,12 +43,14 @@ class Draw:
             `ids.full_id`.
         left_out: (name, reason) of rows that were drawn but whose file cannot be shown; others took their places.
         scored: how many rows were scored and have a path: the draw was from these.
+        unfinished: folders beside the study's that a run left when it was killed, or that one is writing now.
     """
 
     rows: tuple[Row, ...]
     names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
     scored: int
+    unfinished: tuple[Path, ...] = ()
 
 
 def make_study(
@@ -107,8 +111,14 @@ def make_study(
     if not drawn:
         why = f" ({left_out[0][1]})" if left_out else ""
         raise UsageError(f"none of these results has a file that can be shown{why}; run this where the textures lie")
-    draw = Draw(tuple(row for row, _ in drawn), tuple(name for _, name in drawn), tuple(left_out), len(listed))
     root.parent.mkdir(parents=True, exist_ok=True)
+    draw = Draw(
+        tuple(row for row, _ in drawn),
+        tuple(name for _, name in drawn),
+        tuple(left_out),
+        len(listed),
+        tuple(sorted(path for path in root.parent.glob(".study-*") if _DRAFT.fullmatch(path.name))),
+    )
     draft = root.with_name(f".study-{secrets.token_hex(8)}")
     try:
         _write(draft, draw, pictures, profile, rng)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,8 @@ __all__ = ["Item", "Study", "read_study"]
 SUFFIXES = (".png", ".gif", ".webp", ".jpg", ".jpeg")
 PANEL_SIZE = 24
 """Pictures of the game's own art beside each texture."""
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and signs that are drawn as nothing: fillers of Hangul, the empty cell of Braille."""
 MAX_NAME = 255
 """Bytes of a folder's name."""
 LARGE, SMALL = 256, 64
@@ -38,8 +41,8 @@ class Item:
 
     Attributes:
         asset_id: what votes call it.
-        category: as raters read it.
-        request: what was asked for, empty where nothing was.
+        category: as raters read it, empty where nothing of it can be seen.
+        request: what was asked for, empty where nothing was, or nothing that can be seen.
         art: the panel it is shown beside: the folder's name.
     """
 
@@ -102,13 +105,15 @@ def read_study(folder: str | os.PathLike[str], references: str | os.PathLike[str
         if not _is_name(shown_with):
             raise ManifestError(f"{where}: category or art must be a plain folder name, got {shown_with[:60]!r}")
         try:
-            items[check_id(asset_id)] = Item(asset_id, category, request, shown_with, picture_of(load(path)))
+            items[check_id(asset_id)] = Item(
+                asset_id, _seen(category), _seen(request), shown_with, picture_of(load(path))
+            )
         except ImageError as error:
             raise ManifestError(f"{where}: this texture cannot be shown: {error}") from error
         except UsageError as error:
             raise ManifestError(f"{where}: {error}") from error
     own = Path(references) if references is not None else root / "references"
-    names = {item.art: item.category for item in items.values()}
+    names = {item.art: item.category or item.art for item in items.values()}
     panels = {name: _panel(own / name, category) for name, category in sorted(names.items())}
     return Study(root, items, panels)
 
@@ -137,6 +142,12 @@ def _pictures(folder: Path, depth: int) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.glob("/".join("*" * depth)) if path.suffix.lower() in SUFFIXES)
+
+
+def _seen(text: str) -> str:
+    """A text as raters see it, empty where every character of it is a blank or none that leaves a mark."""
+    marks = (c for c in text if unicodedata.category(c)[0] in "LNPS" and c not in _BLANK)
+    return text if any(marks) else ""
 
 
 def _is_name(text: str) -> bool:
