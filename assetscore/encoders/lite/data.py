@@ -18,6 +18,7 @@ import json
 import logging
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +46,22 @@ HELD_OUT_ICONS = frozenset({"openmoji", "fxemoji"})
 NEVER = frozenset({"crawl", "minecraft", "terraria"})
 """Families that are refused wherever they turn up: they are what the encoder is judged on."""
 
-REDRAWN = frozenset({"cdda", "freeciv", "emoji"})
-"""Families whose packs redraw one game: two packs of them are two styles. Elsewhere packs of a family share lineage."""
 PLAIN_ICONS = frozenset({"game-icons", "pixelarticons", "flat-color-icons"})
 """Icon sets that are no emoji: named by words alone."""
+TWICE = {"streamline-flex-color": "-flat", "streamline-plump-color": "-flat", "streamline-kameleon-color": "-duo",
+         "streamline-stickies-color": "-duo", "streamline-cyber-color": "", "streamline-freehand-color": "",
+         "streamline-ultimate-color": ""}  # fmt: skip
+"""Icon sets that are no emoji; where a suffix is given, its names are the same icons drawn in a second style."""
+REDRAWN = frozenset({"cdda", "freeciv", "emoji", "themes", *(name for name, suffix in TWICE.items() if suffix)})
+"""Families whose packs redraw one game: two packs of them are two styles. Elsewhere packs of a family share lineage."""
 
 _MODIFIER = re.compile(r"(light|dark|medium)(-(light|dark))?-skin-tone|skin-tone|[A-Z]{2}-flag")
-_COLOURS = {"game-icons": "#d8d4c8", "pixelarticons": "#2b2b3a"}
+_COLOURS = {"game-icons": "#d8d4c8", "pixelarticons": "#2b2b3a", "emojione-monotone": "#4a2a12",
+            "fluent-emoji-high-contrast": "#203a6a"}  # fmt: skip
+_CONTEXTS = frozenset(
+    {"apps", "categories", "devices", "emblems", "emotes", "mimetypes", "places", "status", "actions"}
+)
+"""Folders of a freedesktop icon theme."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -107,12 +117,15 @@ def held_out_codepoint(codepoint: str) -> bool:
     return hashlib.sha256(codepoint.encode()).digest()[0] < 64
 
 
-def build_corpus(pool: Path | None, icons: Sequence[Path], cache: Path | None = None) -> Corpus:
+def build_corpus(
+    pool: Path | None, icons: Sequence[Path], themes: Sequence[Path] = (), cache: Path | None = None
+) -> Corpus:
     """Read every source once.
 
     Args:
         pool: the zip of game packs, or None.
         icons: folders of unpacked Iconify packages, each with an ``icons.json``.
+        themes: folders of freedesktop icon themes, each with an ``index.theme``: the same names drawn by many hands.
         cache: a folder where the decoded corpus is kept.
 
     Raises:
@@ -126,6 +139,7 @@ def build_corpus(pool: Path | None, icons: Sequence[Path], cache: Path | None = 
     codepoints = _codepoints(icons)
     for folder in icons:
         rows.extend(_icon_rows(folder, codepoints))
+    rows.extend(_theme_rows(themes))
     if not rows:
         raise ManifestError("the corpus is empty: neither the pool nor the icon packages gave an image")
     pixels = np.zeros((len(rows), SIDE, SIDE, 4), np.uint8)
@@ -177,7 +191,7 @@ def _codepoints(icons: Sequence[Path]) -> dict[str, str]:
 
 
 def _plain(folder: Path) -> bool:
-    return json.loads((folder / "info.json").read_text("utf-8"))["prefix"] in PLAIN_ICONS
+    return json.loads((folder / "info.json").read_text("utf-8"))["prefix"] in PLAIN_ICONS | set(TWICE)
 
 
 def _letters(name: str) -> str:
@@ -189,7 +203,7 @@ def _icon_rows(
 ) -> Iterator[tuple[NDArray[np.uint8], str, str, str, str, str, str]]:
     data = json.loads((folder / "icons.json").read_text("utf-8"))
     prefix, side = data["prefix"], data.get("width", data.get("height", 16))
-    family = prefix if prefix in PLAIN_ICONS else "emoji"
+    family = prefix if prefix in PLAIN_ICONS or prefix in TWICE else "emoji"
     for name, icon in data["icons"].items():
         codepoint = codepoints.get(_letters(name), "") if family == "emoji" else ""
         if icon.get("hidden") or _MODIFIER.search(name) or (family == "emoji" and not codepoint):
@@ -205,23 +219,72 @@ def _icon_rows(
         split = "train" if not held else "none"
         if prefix in HELD_OUT_ICONS:
             split = "held" if held else "none"
-        yield pixels, f"{family}/{prefix}", family, codepoint, words, "icon", split
+        key, second = codepoint, ""
+        if prefix in TWICE:
+            suffix = TWICE[prefix]
+            second = suffix if suffix and name.endswith(suffix) else ""
+            base = name.removesuffix(second)
+            key = base if suffix else ""
+            words = " ".join(word for word in base.split("-") if not word.isdigit())
+        yield pixels, f"{family}/{prefix}{second}", family, key, words, "icon", split
+
+
+def _theme_rows(themes: Sequence[Path]) -> Iterator[tuple[NDArray[np.uint8], str, str, str, str, str, str]]:
+    """One picture for each name that three themes draw: nearest to 48 px; no links and no symbols."""
+    found = {folder.name.lower(): _theme_files(folder) for folder in themes}
+    drawn = Counter(name for files in found.values() for name in files)
+    for theme, files in sorted(found.items()):
+        for name, path in sorted(files.items()):
+            if drawn[name] < 3:
+                continue
+            try:
+                pixels = _theme_picture(path)
+            except (OSError, ValueError) as error:
+                _LOG.debug("an icon cannot be read: %s", error)
+                continue
+            if pixels is not None:
+                yield pixels, f"themes/{theme}", "themes", name, "", "icon", "train"
+
+
+def _theme_files(folder: Path) -> dict[str, Path]:
+    """Names to the file nearest to 48 px of a theme, whose folders are SIZE/CONTEXT or CONTEXT/SIZE."""
+    best: dict[str, tuple[int, Path]] = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_symlink() or path.suffix not in (".png", ".svg", ".svgz") or not _CONTEXTS & set(parts):
+            continue
+        sizes = [int(m[1]) for m in (re.fullmatch(r"(\d+)(x\d+)?", part) for part in parts[:-1]) if m]
+        size = sizes[0] if sizes else 48 if "scalable" in parts else 0
+        if not 16 <= size <= 64 or "symbolic" in path.name or path.suffix == ".svgz":
+            continue
+        name, distance = path.stem, abs(size - 48)
+        if name not in best or distance < best[name][0]:
+            best[name] = distance, path
+    return {name: path for name, (_, path) in best.items()}
+
+
+def _theme_picture(path: Path) -> NDArray[np.uint8] | None:
+    if path.suffix == ".svg":
+        return _rendered(path.read_text("utf-8"), SIDE, SIDE)
+    with Image.open(path) as image:
+        pixels = canonical(image)
+    return pixels if max(pixels.shape[:2]) <= SIDE and pixels[..., 3].any() else None
 
 
 def _render(body: str, width: float, height: float, colour: str) -> NDArray[np.uint8] | None:
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">{body}</svg>'
+    svg = svg.replace("currentColor", colour).replace("<svg ", '<svg xmlns:xlink="http://www.w3.org/1999/xlink" ', 1)
+    scale = SIDE / max(width, height)
+    return _rendered(svg, max(1, round(width * scale)), max(1, round(height * scale)))
+
+
+def _rendered(svg: str, width: int, height: int) -> NDArray[np.uint8] | None:
     try:
         import resvg_py
     except ImportError:
         raise EncoderUnavailableError('rendering the icon sets needs resvg: pip install "resvg-py>=0.2"') from None
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">{body}</svg>'
-    svg = svg.replace("currentColor", colour).replace("<svg ", '<svg xmlns:xlink="http://www.w3.org/1999/xlink" ', 1)
-    scale = SIDE / max(width, height)
     try:
-        png = bytes(
-            resvg_py.svg_to_bytes(
-                svg_string=svg, width=max(1, round(width * scale)), height=max(1, round(height * scale))
-            )
-        )
+        png = bytes(resvg_py.svg_to_bytes(svg_string=svg, width=width, height=height))
     except ValueError as error:
         _LOG.debug("an icon cannot be rendered: %s", error)
         return None

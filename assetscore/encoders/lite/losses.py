@@ -7,10 +7,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .model import Outputs
+from .restyle import KINDS
 
 __all__ = ["contrast", "decorrelation", "inside", "object_masks", "style_masks", "word_loss"]
 
-IGNORE, HARD = 0.0, 3.0
+IGNORE, WEAK, HARD = 0.0, 0.3, 3.0
 
 
 def contrast(vectors: Tensor, positive: Tensor, weight: Tensor, temperature: float = 0.1) -> Tensor:
@@ -50,6 +51,9 @@ def style_masks(
     weight[same(lineage) & ~same(pack)] = IGNORE  # neither one style nor two
     weight[same(pack) & ~alike & same(kind) & ~same(group)] = IGNORE  # the same damage, a little more or less of it
     weight[alike & same(item)] = IGNORE
+    plain = (kind == 0) | (kind == KINDS.index("colour"))
+    recoloured = same(pack) & ~alike & plain[:, None] & plain[None, :]
+    weight[recoloured] = weight[recoloured].clamp_max(WEAK)  # one hand may paint in other colours
     return positive, weight
 
 

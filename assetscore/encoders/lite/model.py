@@ -26,6 +26,8 @@ TAPS = (0, 2, 4, 7, 10, 14)
 """Blocks whose outputs the style head sees, beside the stem's."""
 STYLE, DAMAGE, OBJECT, TEXT = 128, 32, 128, 128
 FEATURES = STYLE + DAMAGE + OBJECT + TEXT
+DROPPED = 0.1
+"""Share of what the heads read that is left out in training."""
 FROZEN_BLOCKS = 3
 """Blocks that keep their ImageNet weights, beside the stem and all depthwise weights (slow to train on a processor)."""
 
@@ -168,8 +170,9 @@ class LiteNet(nn.Module):
         """The heads on what `raw` gave."""
         statistics = ((statistics - self.centre) / self.spread).clamp(-6, 6)
         layout = ((layout - self.object_centre) / self.object_spread).clamp(-6, 6)
+        statistics, layout = (F.dropout(x, DROPPED, self.training) for x in (statistics, layout))
         damage = F.normalize(self.damage(statistics), dim=1)
-        hidden = self.hidden(layout)
+        hidden = F.dropout(self.hidden(layout), DROPPED, self.training)
         return Outputs(
             F.normalize(self.style(statistics), dim=1), damage, F.normalize(self.object(hidden), dim=1),
             F.normalize(self.text(hidden), dim=1), self.kinds(8 * damage),

