@@ -27,7 +27,7 @@ _OBJECT = (
 SHARPNESS = 12.0
 DAMAGE_WEIGHT = 0.25
 """Of the damage vector beside the style vector."""
-STATISTICS_WEIGHT = 1.0
+STATISTICS_WEIGHT = 0.25
 """Of the pixel statistics beside the style vector."""
 TEXT_WEIGHT = 1.0
 """Of the text vector beside the object vector."""
