@@ -68,6 +68,10 @@ class Scorer:
         self.profile = profile
         self.config: Config = profile.config.with_(alpha=alpha, k=k, rule=rule)
 
+    def __repr__(self) -> str:
+        config = self.config
+        return f"<Scorer k={config.k}, alpha={config.alpha}, rule={config.rule!r} of {self.profile!r}>"
+
     @classmethod
     def load(
         cls,
