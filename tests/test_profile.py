@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import assetscore
-from assetscore import Profile, ReferenceSet, Scorer, replacing
+from assetscore import Profile, ReferenceSet, Scorer, replacing, store
 from assetscore.encoders.base import Encoder
 from assetscore.encoders.pixelstats import PixelStats
 from assetscore.errors import (
@@ -582,3 +582,47 @@ def test_a_damaged_profile_is_not_taken_for_one_that_is_being_replaced(saved: Pa
     with pytest.raises(ProfileCorruptError, match=r"thresholds\.json"):
         Profile.load(saved)
     assert time.monotonic() - began < 1
+
+
+def test_a_profile_replaced_while_it_is_read_is_read_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    after = Profile.load(saved)
+    after.name = "another"
+    read, saves = store._checked_files, []
+
+    def replaced_first(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
+        if not saves:
+            saves.append(after.save(saved))
+            raise ProfileCorruptError("these files are not those that profile.json names")
+        return read(folder, hashes)
+
+    monkeypatch.setattr(store, "_checked_files", replaced_first)
+    assert Profile.load(saved).name == "another"
+
+
+def test_a_profile_that_is_away_for_a_moment_is_waited_for(saved: Path) -> None:
+    aside = saved.parent / ".saved-old-x"
+    aside.mkdir()
+    saved.rename(aside / "saved")
+
+    def put_back() -> None:
+        (aside / "saved").rename(saved)
+        aside.rmdir()
+
+    timer = threading.Timer(0.1, put_back)
+    timer.start()
+    assert Profile.load(saved).name == "drawn"
+    timer.join()
+
+
+def test_an_exchange_leaves_no_moment_without_a_profile(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not replacing.exchange(saved, shutil.copytree(saved, saved.parent / "other")):
+        pytest.skip("this file system cannot exchange two folders")
+    again = Profile.load(saved)
+
+    def moved(self: Path, target: Path) -> Path:
+        raise AssertionError(f"{self} was moved away")
+
+    monkeypatch.setattr(Path, "rename", moved)
+    again.name = "another"
+    again.save(saved)
+    assert Profile.load(saved).name == "another"
