@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
+import glob
+import logging
 import os
 import secrets
+import time
 from pathlib import Path
 
 from .errors import ProfileNotFoundError
 
-__all__ = ["cache_folder", "data_folder", "find_profile", "named_profiles", "shipped_folder", "write_atomically"]
+__all__ = [
+    "cache_folder",
+    "data_folder",
+    "find_profile",
+    "holds_profile",
+    "named_profiles",
+    "shipped_folder",
+    "write_atomically",
+]
+
+log = logging.getLogger(__name__)
 
 
 def find_profile(profile: str | os.PathLike[str]) -> Path:
-    """The folder of a profile given as a path or by name."""
+    """The folder of a profile given as a path or by name.
+
+    A text without a separator is a name: it is looked for among the user's profiles, then among the shipped ones, and
+    only then in the working directory; where both exist, a warning in the log says so. A Path is a path first.
+    """
     path, name = Path(profile), os.fspath(profile)
-    looked = [str(path)]
+    named: list[Path] = []
+    if name and name not in (".", "..") and "/" not in name and os.sep not in name:
+        named = [root / name for root in (data_folder(), shipped_folder())]
+    places = [*named, path] if isinstance(profile, str) else [path, *named]
     try:
-        if (path / "profile.json").is_file():
-            return path
+        for place in places:
+            if holds_profile(place):
+                if place is not path and isinstance(profile, str) and (path / "profile.json").is_file():
+                    log.warning("profile %r is %s; the folder of that name here is %r", name, place, f"./{name}")
+                return place
     except (OSError, ValueError) as error:
         raise ProfileNotFoundError(f"profile {name[:100]!r} can be no path: {error}") from error
-    if name and name not in (".", "..") and "/" not in name and os.sep not in name:
-        for root in (data_folder(), shipped_folder()):
-            if (root / name / "profile.json").is_file():
-                return root / name
-            looked.append(str(root / name))
+    looked = map(str, places)
     names = ", ".join(sorted(named_profiles())) or "none"
     raise ProfileNotFoundError(f"profile {name!r}: no profile.json in {' or '.join(looked)}; known by name: {names}")
+
+
+def holds_profile(folder: Path) -> bool:
+    """Is there a profile? One that is being replaced is waited for: without an exchange it is away for a moment."""
+    for _ in range(50):
+        if (folder / "profile.json").is_file():
+            return True
+        if not any(folder.parent.glob(f".{glob.escape(folder.name)}-old-*")):
+            break
+        time.sleep(0.01)
+    return (folder / "profile.json").is_file()
 
 
 def named_profiles() -> dict[str, Path]:

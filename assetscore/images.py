@@ -49,7 +49,7 @@ MIN_SIDE = 8
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Texture:
     """One picture in canonical form.
 
@@ -72,6 +72,11 @@ class Texture:
 
     def __post_init__(self) -> None:
         _check_rgba(self.pixels)
+
+    def __repr__(self) -> str:
+        width, height = self.size
+        frames = f", {len(self.boxes)} boxes" if self.boxes else ""
+        return f"<Texture {width}x{height}, grid {self.grid}{frames}; {self.content_hash[:12]}>"
 
     @classmethod
     def from_rgba(cls, pixels: Pixels, boxes: Sequence[Box] = (), flags: Sequence[str] = ()) -> Texture:

@@ -26,6 +26,7 @@ from .factors import OBJECT, STYLE, check_factors
 from .images import Texture
 from .neighbours import Neighbours, knn_mean, lpips_rows
 from .references import Reference, ReferenceSet
+from .text import counted
 from .vectors import cached_vectors
 
 __all__ = ["Profile"]
@@ -329,8 +330,8 @@ class Profile:
         return loaded
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{category} {n}" for category, n in self.categories.items())
-        return f"<Profile {self.name!r}: {counts}; encoder {self.encoder_name}>"
+        encoder = f"encoder {self.encoder_name[:60]}"
+        return f"<Profile {self.name[:60]!r}: {counted(self.categories)}; {encoder}; {self.fingerprint[:12]}>"
 
     def _embed_category(self, category: str, factor: str) -> Vectors:
         def embed() -> Vectors:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ImageError, ManifestError, ReferenceSetError
 from .images import Asset, Texture, load
-from .text import printable
+from .text import counted, printable
 
 if TYPE_CHECKING:
     from .submissions.base import ReferenceRecord
@@ -64,7 +64,7 @@ class Reference:
         return f"sheet:{self.sheet or self.id}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReferenceSet:
     """A game's own textures.
 
@@ -85,6 +85,10 @@ class ReferenceSet:
     references: tuple[Reference, ...]
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        return f"<ReferenceSet {self.name[:60]!r}: {counted(self.categories)}{skipped}; {self.fingerprint[:12]}>"
 
     def __len__(self) -> int:
         return len(self.references)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, isfinite
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -53,8 +53,8 @@ class FactorScore:
     alpha: float
     n: int
     rule: str
-    neighbours: tuple[Neighbour, ...] = ()
-    top: tuple[float, ...] = ()
+    neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
+    top: tuple[float, ...] = field(default=(), repr=False)
 
     @property
     def margin(self) -> float | None:
@@ -81,7 +81,7 @@ class FactorScore:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Score:
     """The verdict on one asset.
 
@@ -114,6 +114,18 @@ class Score:
     flags: tuple[str, ...] = ()
     task: str = ""
     use: str = ""
+
+    def __repr__(self) -> str:
+        checks = [check for check in (self.style, self.semantic) if check is not None and check.similarity is not None]
+        said = "".join(
+            f"; {check.factor[:40]} {check.similarity:.3f}"
+            + (f" (tau {check.threshold:.3f})" if check.threshold is not None else "")
+            for check in checks
+        )
+        return (
+            f"<Score {self.asset_id[-60:]!r} as {self.category[:40]}: {self.status}, passed={self.passed}{said}; "
+            f"{self.profile[:60]} {self.profile_fingerprint[:12]}>"
+        )
 
     @property
     def passed(self) -> bool | None:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isfinite
 from pathlib import Path, PurePath
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .calibration import Rule
 from .config import DEFAULT_PROFILE, Config
-from .embedding import CHUNK, embed_assets
+from .embedding import CHUNK
 from .encoders.base import Encoder
 from .errors import FactorError, ImageError, MissingImageError, UsageError
 from .folders import find_profile
 from .images import Asset, Texture, check_asset, load
+from .judging import Pending, judge_together
 from .profile import Profile
-from .results import FactorScore, Neighbour, Score, Status, explain, judge, mean_similarity, too_few
+from .results import FactorScore, Score, Status, judge
 from .text import printable
 
 __all__ = ["Item", "Scorer", "score"]
-
-log = logging.getLogger(__name__)
 
 CHUNK_PIXELS = 2**24
 """A chunk is closed once its pictures hold this many pixels: with the number of frames, what bounds the memory."""
@@ -58,18 +52,6 @@ class Item:
     use: str = ""
 
 
-@dataclass
-class _Pending:
-    """An Item on its way: its result so far, and the frames still to be embedded."""
-
-    item: Item
-    score: Score
-    frames: tuple[Texture, ...] = ()
-    request: str | None = None
-    judged: dict[str, FactorScore] = field(default_factory=dict)
-    """Its checks, "style" and "semantic", once they are made."""
-
-
 class Scorer:
     """Scores assets against one profile. Safe to share between threads.
 
@@ -85,6 +67,10 @@ class Scorer:
         """Judge by `profile`, with its own alpha, k and rule unless others are given."""
         self.profile = profile
         self.config: Config = profile.config.with_(alpha=alpha, k=k, rule=rule)
+
+    def __repr__(self) -> str:
+        config = self.config
+        return f"<Scorer k={config.k}, alpha={config.alpha}, rule={config.rule!r} of {self.profile!r}>"
 
     @classmethod
     def load(
@@ -148,7 +134,7 @@ class Scorer:
 
     def stream(self, items: Iterable[Item]) -> Iterator[Score]:
         """Score Items one chunk at a time, in their order; an unknown category gives the status no_references."""
-        chunk: list[_Pending] = []
+        chunk: list[Pending] = []
         frames = pixels = 0
         for item in items:
             chunk.append(self._begin(item))
@@ -159,13 +145,13 @@ class Scorer:
                 chunk, frames, pixels = [], 0, 0
         yield from self._finish(chunk)
 
-    def _finish(self, chunk: Sequence[_Pending]) -> Iterator[Score]:
+    def _finish(self, chunk: Sequence[Pending]) -> Iterator[Score]:
         waiting = [pending for pending in chunk if pending.frames]
         if waiting:
-            self._embed_and_judge(waiting)
+            judge_together(self.profile, self.config, waiting)
         yield from (pending.score for pending in chunk)
 
-    def _begin(self, item: Item) -> _Pending:
+    def _begin(self, item: Item) -> Pending:
         """Read the asset and settle everything that needs no embedding."""
         profile = self.profile
         known = item.category in profile.categories
@@ -175,7 +161,7 @@ class Scorer:
                 semantic = profile.encoder.check_factor(item.request)
             except FactorError as error:
                 refused = f"the request cannot be used: {error}"
-        pending = _Pending(item, self._blank(item, semantic), request=semantic)
+        pending = Pending(item.category, self._blank(item, semantic), request=semantic)
         if refused:
             return self._settle(pending, "failed", refused)
         if item.status not in (None, "scored"):
@@ -230,7 +216,7 @@ class Scorer:
         k = calibration.k_eff(config.k)
         return FactorScore(factor, None, None, None, None, k, config.alpha, calibration.n, config.rule)
 
-    def _settle(self, pending: _Pending, status: Status, reason: str) -> _Pending:
+    def _settle(self, pending: Pending, status: Status, reason: str) -> Pending:
         score, verdict = pending.score, judge(status, None, None)
         pending.score = replace(
             score,
@@ -241,98 +227,6 @@ class Scorer:
         )
         pending.frames = ()
         return pending
-
-    def _embed_and_judge(self, waiting: Sequence[_Pending]) -> None:
-        style, requests = self.profile.style_factor, [pending.request for pending in waiting]
-        vectors, problems = embed_assets(self.profile.encoder, [p.frames for p in waiting], style, requests)
-        for category in dict.fromkeys(pending.item.category for pending in waiting):
-            same = [i for i, p in enumerate(waiting) if p.item.category == category and i not in problems]
-            if same:
-                self._judge("style", category, style, [waiting[i] for i in same], [vectors[style][i] for i in same])
-            for factor in dict.fromkeys(waiting[i].request for i in same):
-                if factor is None:
-                    continue
-                asked = [i for i in same if waiting[i].request == factor]
-                parts = [vectors[factor][i] for i in asked]
-                try:
-                    self._judge("semantic", category, factor, [waiting[i] for i in asked], parts)
-                except Exception as error:  # the references under this request: it costs those who asked, not the batch
-                    log.warning("%r cannot be judged among %s: %s", factor, category, error)
-                    reason = f"the references cannot be compared under {factor!r}: {type(error).__name__}: {error}"
-                    problems |= dict.fromkeys(asked, reason)
-        for i, pending in enumerate(waiting):
-            self._conclude(pending, problems.get(i))
-
-    def _judge(
-        self,
-        check: str,
-        category: str,
-        factor: str,
-        pendings: Sequence[_Pending],
-        vectors: Sequence[NDArray[np.float32]],
-    ) -> None:
-        """Neighbours, S and p of assets of one category under one factor, from the vectors of their frames."""
-        profile, config = self.profile, self.config
-        calibration = profile.calibration(category, factor)
-        k = calibration.k_eff(config.k)
-        if k == 0 or not pendings:
-            return
-        tau = calibration.threshold(config.alpha, config.k, config.rule)
-        frames = [frame for pending in pendings for frame in pending.frames]
-        found = profile.nearest(category, factor, np.concatenate(vectors), frames, calibration.top.shape[1])
-        ids = [reference.id for reference in profile.by_category[category]]
-        parts = np.split(np.arange(len(frames)), np.cumsum([len(part) for part in vectors])[:-1])
-        tops = np.stack([found.similarities[rows].mean(axis=0) for rows in parts])
-        similarities = [mean_similarity(top, k, profile.metric) for top in tops.tolist()]
-        p_values = calibration.p_values(similarities, config.k)
-        for pending, rows, top, similarity, p in zip(pendings, parts, tops, similarities, p_values, strict=True):
-            if not isfinite(similarity):
-                continue
-            pending.judged[check] = FactorScore(
-                factor=factor,
-                similarity=similarity,
-                threshold=tau,
-                p_value=float(p),
-                passed=judge("scored", similarity, tau),
-                k=k,
-                alpha=config.alpha,
-                n=calibration.n,
-                rule=config.rule,
-                neighbours=_nearest(found.ids[rows], found.similarities[rows], ids, k),
-                top=tuple(top.tolist()),
-            )
-
-    def _conclude(self, pending: _Pending, problem: str | None) -> None:
-        score, profile = pending.score, self.profile
-        checks = [pending.judged.get("style", score.style)]
-        if score.semantic is not None:
-            checks.append(pending.judged.get("semantic", score.semantic))
-        status: Status = "scored"
-        reason = ""
-        if problem is not None or any(check.similarity is None for check in checks):
-            status = "failed"
-            reason = problem or f"{profile.encoder_name} gave nothing finite"
-            if problem is None and profile.calibration(score.category, profile.style_factor).k_eff(1) == 0:
-                status, reason = "uncalibrated", f"category {score.category!r} has one reference, or one group of them"
-        elif any(check.threshold is None for check in checks):
-            status = "uncalibrated"
-            reason = too_few(checks[0].n, score.category, self.config.alpha)
-        if status != "scored":
-            checks = [replace(check, passed=judge(status, check.similarity, check.threshold)) for check in checks]
-        noise = profile.batch_noise
-        pending.score = replace(
-            score,
-            status=status,
-            reason=reason
-            or "; ".join(
-                explain(v.factor, v.margin, v.p_value, v.n)
-                for v in checks
-                if v.margin is not None and v.p_value is not None
-            ),
-            style=checks[0],
-            semantic=checks[1] if len(checks) > 1 else None,
-            borderline=noise > 0 and any(v.margin is not None and abs(v.margin) <= noise for v in checks),
-        )
 
 
 def score(
@@ -384,19 +278,3 @@ def _default_id(item: Item) -> str:
     if item.path:
         return item.path
     return PurePath(item.asset).name if isinstance(item.asset, (str, os.PathLike)) else ""
-
-
-def _nearest(
-    ids: NDArray[np.int64], similarities: NDArray[np.float64], names: Sequence[str], k: int
-) -> tuple[Neighbour, ...]:
-    """The k nearest references over all frames, each once, at its best similarity."""
-    if len(ids) == 1:
-        return tuple(
-            Neighbour(names[i], s) for i, s in zip(ids[0, :k].tolist(), similarities[0, :k].tolist(), strict=True)
-        )
-    best: dict[int, float] = {}
-    for i, similarity in zip(ids.ravel().tolist(), similarities.ravel().tolist(), strict=True):
-        if i >= 0:
-            best[i] = max(similarity, best.get(i, -np.inf))
-    ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    return tuple(Neighbour(names[i], similarity) for i, similarity in ordered)

@@ -14,11 +14,9 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import stat
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ from .folders import find_profile
 from .images import Texture
 from .profile import Profile
 from .references import Reference, ReferenceSet
+from .replacing import replacing
 from .tensors import restore, tensors_of
 
 __all__ = ["load", "save", "thresholds"]
@@ -61,7 +60,7 @@ def save(profile: Profile, folder: Path) -> None:
     files["profile.json"] = json.dumps(described, indent=1, ensure_ascii=False).encode()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _replacing(folder) as temporary:
+        with replacing(folder) as temporary:
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
     except OSError as error:
@@ -75,7 +74,28 @@ def load(profile: str | os.PathLike[str]) -> Profile:
         ProfileNotFoundError: neither; where was looked is said.
         ProfileCorruptError: a file is missing, changed, or of an unknown schema; the part is named.
     """
-    folder = find_profile(profile)
+    for attempt in range(20):
+        folder = find_profile(profile)
+        before = _written(folder)
+        try:
+            return _load(folder)
+        except ProfileCorruptError:  # half of it was the old one, half the new: it was replaced meanwhile
+            if attempt == 19 or before == _written(folder):
+                raise
+            time.sleep(0.01)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _written(folder: Path) -> tuple[int, int] | None:
+    """Which profile.json this is; None while there is none."""
+    try:
+        status = (folder / "profile.json").stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _load(folder: Path) -> Profile:
     described = _read_json(folder / "profile.json")
     found = described.get("schema") if isinstance(described, dict) else None
     if type(found) is not int or found != SCHEMA:
@@ -263,34 +283,3 @@ def _replaceable(folder: Path) -> bool:
         return there <= {*described["files"], "profile.json"} and type(described["schema"]) is int
     except (ProfileError, KeyError, TypeError):
         return False
-
-
-@contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder`, put in its place when the block ends well and removed when it does not."""
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        _put(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _put(temporary: Path, folder: Path) -> None:
-    """Move `temporary` to `folder`; what was there comes back if that fails, and another process's copy is replaced."""
-    for attempt in range(50):
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-        old = aside / folder.name
-        try:
-            with suppress(FileNotFoundError):
-                folder.rename(old)
-            temporary.rename(folder)
-            return
-        except OSError:
-            if not folder.exists() or attempt == 49:  # not another process that was faster
-                raise
-        finally:
-            if old.exists() and not folder.exists():
-                old.rename(folder)
-            shutil.rmtree(aside, ignore_errors=True)

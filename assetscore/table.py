@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import isfinite
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from .errors import ManifestError, ProfileMismatchError, UsageError
 from .folders import write_atomically
 from .results import NOT_OWN, Score, Status
+from .text import counted
 
 if TYPE_CHECKING:
     from .calibration import Rule
@@ -54,8 +56,8 @@ class Row:
     grid: int = 1
     frames: int = 1
     nearest: tuple[str, ...] = ()
-    top_style: tuple[float, ...] = ()
-    top_sem: tuple[float, ...] = ()
+    top_style: tuple[float, ...] = field(default=(), repr=False)
+    top_sem: tuple[float, ...] = field(default=(), repr=False)
     encoder: str = ""
     profile: str = ""
     task: str = ""
@@ -115,7 +117,7 @@ _LATER = ("task", "use", "flags", "profile_fingerprint")
 _BOOLS = ("style_pass", "sem_pass", "both_pass", "borderline")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResultTable:
     """Rows in the order of the assets.
 
@@ -130,6 +132,13 @@ class ResultTable:
     @classmethod
     def from_scores(cls, scores: Iterable[Score], profile: Profile | None = None) -> ResultTable:
         return cls(tuple(Row.from_score(score) for score in scores), profile)
+
+    def __repr__(self) -> str:
+        statuses = counted(Counter(row.status for row in self.rows), most=8) or "no rows"
+        passed = sum(row.both_pass is True for row in self.rows)
+        profiles = sorted({f"{row.profile[:40]} {row.profile_fingerprint[:12]}" for row in self.rows})
+        by = "".join(f"; {profile}" for profile in profiles[:3]) + ("; ..." if len(profiles) > 3 else "")
+        return f"<ResultTable of {len(self)}: {statuses}; {passed} passed{by}>"
 
     def __len__(self) -> int:
         return len(self.rows)

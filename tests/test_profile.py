@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import assetscore
-from assetscore import Profile, ReferenceSet, Scorer
+from assetscore import Profile, ReferenceSet, Scorer, replacing, store
 from assetscore.encoders.base import Encoder
 from assetscore.encoders.pixelstats import PixelStats
 from assetscore.errors import (
@@ -26,7 +27,7 @@ from assetscore.errors import (
     UnknownCategoryError,
     UsageError,
 )
-from assetscore.folders import data_folder, named_profiles
+from assetscore.folders import data_folder, find_profile, named_profiles, shipped_folder
 from assetscore.images import enlarge
 
 from .conftest import Conditional, sprite
@@ -141,6 +142,7 @@ class TestSaveAndLoad:
             return real(self, target)
 
         with monkeypatch.context() as patch:
+            patch.setattr(replacing, "exchange", lambda first, second: False)
             patch.setattr(Path, "rename", rename)
             with pytest.raises((ProfileError, KeyboardInterrupt)):
                 profile.save(saved)
@@ -308,6 +310,25 @@ class TestNames:
         profile.save(data_folder() / "dungeon-crawl")
         assert Profile.load("dungeon-crawl").references.fingerprint == profile.references.fingerprint
         assert named_profiles()["dungeon-crawl"].parent == data_folder()
+
+    def test_a_folder_here_does_not_shadow_a_name(
+        self, saved: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        here = saved.parent
+        monkeypatch.chdir(here)
+        for name in ("dungeon-crawl", "mine"):
+            shutil.copytree(saved, here / name)
+        shutil.copytree(saved, data_folder() / "mine")
+        assert find_profile("dungeon-crawl").parent == shipped_folder()
+        assert "./dungeon-crawl" in caplog.text
+        caplog.clear()
+        assert find_profile("mine").parent == data_folder()
+        assert "./mine" in caplog.text
+        caplog.clear()
+        assert find_profile("./dungeon-crawl").resolve() == here / "dungeon-crawl"
+        assert find_profile(Path("dungeon-crawl")).resolve() == here / "dungeon-crawl"
+        assert find_profile("saved").resolve() == saved  # no profile of that name: the folder here
+        assert not caplog.text
 
     @pytest.mark.parametrize("name", ["nobody", "", ".", "..", "../dungeon-crawl", "a/b"])
     def test_not_found(self, name: str) -> None:
@@ -520,3 +541,88 @@ def test_a_copied_folder_works(saved: Path, tmp_path: Path) -> None:
     assert copied.name == "drawn"
     copied.save(tmp_path / "again")
     assert (tmp_path / "again" / "profile.json").read_bytes() == (saved / "profile.json").read_bytes()
+
+
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["exchanged", "moved aside"])
+def test_readers_always_find_a_profile_while_others_replace_it(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(replacing, "exchange", lambda first, second: False)
+    elif not replacing.exchange(saved, shutil.copytree(saved, saved.parent / "other")):
+        pytest.skip("this file system cannot exchange two folders")
+    profiles = [Profile.load(saved), Profile.load(saved)]
+    profiles[1].name = "another"
+    errors: list[BaseException] = []
+    names: set[str] = set()
+    stop = time.monotonic() + 3
+
+    def repeat(once: Callable[[], object]) -> None:
+        try:
+            while time.monotonic() < stop:
+                once()
+        except BaseException as error:
+            errors.append(error)
+
+    jobs = [*(lambda profile=profile: profile.save(saved) for profile in profiles)]
+    jobs += [lambda: names.add(Profile.load(saved).name)] * 2
+    threads = [threading.Thread(target=repeat, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert names == {"drawn", "another"}
+    assert {entry.name for entry in saved.parent.iterdir()} <= {"saved", "other"}
+
+
+def test_a_damaged_profile_is_not_taken_for_one_that_is_being_replaced(saved: Path) -> None:
+    (saved / "thresholds.json").write_text("{}")
+    began = time.monotonic()
+    with pytest.raises(ProfileCorruptError, match=r"thresholds\.json"):
+        Profile.load(saved)
+    assert time.monotonic() - began < 1
+
+
+def test_a_profile_replaced_while_it_is_read_is_read_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    after = Profile.load(saved)
+    after.name = "another"
+    read, saves = store._checked_files, []
+
+    def replaced_first(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
+        if not saves:
+            saves.append(after.save(saved))
+            raise ProfileCorruptError("these files are not those that profile.json names")
+        return read(folder, hashes)
+
+    monkeypatch.setattr(store, "_checked_files", replaced_first)
+    assert Profile.load(saved).name == "another"
+
+
+def test_a_profile_that_is_away_for_a_moment_is_waited_for(saved: Path) -> None:
+    aside = saved.parent / ".saved-old-x"
+    aside.mkdir()
+    saved.rename(aside / "saved")
+
+    def put_back() -> None:
+        (aside / "saved").rename(saved)
+        aside.rmdir()
+
+    timer = threading.Timer(0.1, put_back)
+    timer.start()
+    assert Profile.load(saved).name == "drawn"
+    timer.join()
+
+
+def test_an_exchange_leaves_no_moment_without_a_profile(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not replacing.exchange(saved, shutil.copytree(saved, saved.parent / "other")):
+        pytest.skip("this file system cannot exchange two folders")
+    again = Profile.load(saved)
+
+    def moved(self: Path, target: Path) -> Path:
+        raise AssertionError(f"{self} was moved away")
+
+    monkeypatch.setattr(Path, "rename", moved)
+    again.name = "another"
+    again.save(saved)
+    assert Profile.load(saved).name == "another"

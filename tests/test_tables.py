@@ -11,6 +11,7 @@ import pytest
 from assetscore.errors import UsageError
 from assetscore.report import render, render_games
 from assetscore.summary import Rate, SummaryRow
+from assetscore.text import printable
 
 
 def line(
@@ -179,3 +180,11 @@ class TestGames:
     def test_unknown_columns_are_named(self) -> None:
         with pytest.raises(UsageError, match="columns must be one of full, pass, got 'some'"):
             render(PUBLISHED, columns="some")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["gem\x1b[31m", "a\nb", "no\u00a0break", "\u202eback", "pri\ue000vate", "half\ud800"])
+def test_a_name_is_shown_by_the_one_rule_of_every_output(name: str) -> None:
+    text = render([line(name, 10, 1, 0.1, 1, 0.1, 1, 1)])
+    assert printable(name) != name
+    assert text.splitlines()[1].startswith(printable(name) + "  ")
+    assert "\ufffd" not in text

@@ -49,6 +49,9 @@ class Encoder(ABC):
     batch_noise: float = 0.0
     rerank_top: int = 0
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name[:60]!r}: {self.metric}, {getattr(self, 'fingerprint', '')[:80]}>"
+
     @abstractmethod
     def embed(self, images: Sequence[Asset | Texture], factors: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Embed images under each factor, in one image pass where the model allows it.

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..errors import UsageError
 from ..summary import Rate, SummaryRow
+from ..text import printable
 
 __all__ = ["Columns", "Format", "render", "render_games"]
 
@@ -128,7 +129,7 @@ def _cell(value: Cell, intervals: bool) -> str:
 
 
 def _text(names: Sequence[str], cells: Sequence[Sequence[str]], columns: Sequence[_Column]) -> str:
-    names = [_printable(name) for name in names]
+    names = [printable(name) for name in names]
     first = max((_width(name) for name in names), default=0)
     widths = [max(len(column.name), *(len(row[i]) for row in cells), 4) for i, column in enumerate(columns)]
     lines = [
@@ -140,11 +141,11 @@ def _text(names: Sequence[str], cells: Sequence[Sequence[str]], columns: Sequenc
 
 
 def _markdown(names: Sequence[str], cells: Sequence[Sequence[str]], columns: Sequence[_Column]) -> str:
-    heading = f"| {_escape(_printable(names[0]), _MARKDOWN)} ".rstrip() + " | "
+    heading = f"| {_escape(printable(names[0]), _MARKDOWN)} ".rstrip() + " | "
     lines = [heading + " | ".join(_escape(column.name, _MARKDOWN) for column in columns) + " |"]
     lines.append("|---|" + "---:|" * len(columns))
     lines += [
-        f"| {_escape(_printable(name), _MARKDOWN)} | " + " | ".join(row) + " |"
+        f"| {_escape(printable(name), _MARKDOWN)} | " + " | ".join(row) + " |"
         for name, row in zip(names[1:], cells, strict=True)
     ]
     return "\n".join(lines) + "\n"
@@ -155,12 +156,12 @@ def _latex(names: Sequence[str], cells: Sequence[Sequence[str]], columns: Sequen
         r"% needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
-        _escape(_printable(names[0]), _LATEX) + " & " + " & ".join(column.latex for column in columns) + r" \\",
+        _escape(printable(names[0]), _LATEX) + " & " + " & ".join(column.latex for column in columns) + r" \\",
         r"\midrule",
     ]
     for name, row in zip(names[1:], cells, strict=True):
         numbers = " & ".join(f"${cell}$" if cell[0] in "+-" and len(cell) > 1 else cell for cell in row)
-        lines.append(rf"{_escape(_printable(name), _LATEX)} & {numbers} \\")
+        lines.append(rf"{_escape(printable(name), _LATEX)} & {numbers} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -208,11 +209,6 @@ _LATEX = {
 
 def _escape(text: str, table: dict[str, str]) -> str:
     return "".join(table.get(sign, sign) for sign in text)
-
-
-def _printable(text: str) -> str:
-    """Names come from strangers: what would move a terminal's cursor or break a line is shown as a replacement sign."""
-    return "".join("\ufffd" if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") else sign for sign in text)
 
 
 def _padded(text: str, width: int) -> str:
