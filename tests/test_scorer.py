@@ -11,9 +11,15 @@ from PIL import Image
 
 import assetscore
 from assetscore import Profile, ReferenceSet, Scorer
-from assetscore.encoders.base import Encoder
+from assetscore.encoders.base import Encoder, get_encoder
 from assetscore.encoders.pixelstats import PixelStats
-from assetscore.errors import FactorError, UnknownCategoryError, UnsupportedTypeError, UsageError
+from assetscore.errors import (
+    FactorError,
+    UnknownCategoryError,
+    UnknownEncoderError,
+    UnsupportedTypeError,
+    UsageError,
+)
 from assetscore.images import enlarge
 from assetscore.scorer import Item
 
@@ -335,3 +341,9 @@ def test_the_shipped_profile_is_ready() -> None:
     result = assetscore.score(random.integers(0, 256, (32, 32, 3)).astype(np.uint8), "item")
     assert result.status == "scored"
     assert result.style.passed is False
+
+
+@pytest.mark.parametrize(("name", "said"), [("pixelstats:x", "takes nothing behind a colon"), ("nosuch", "known are")])
+def test_an_encoder_name_that_means_nothing_is_refused_in_words(name: str, said: str) -> None:
+    with pytest.raises(UnknownEncoderError, match=said):
+        get_encoder(name)

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -139,7 +140,7 @@ def get_encoder(name: str | Encoder, **options: Any) -> Encoder:
         options: passed to the encoder: ``device=``, ``dtype=``, ``batch_size=``, ``weights=`` ..., as it documents.
 
     Raises:
-        UnknownEncoderError: no such name; the known ones are named.
+        UnknownEncoderError: no such name (the known ones are named), or the encoder takes nothing behind a colon.
         EncoderUnavailableError: it needs a package or a checkpoint that is not here.
     """
     if isinstance(name, Encoder):
@@ -153,5 +154,10 @@ def get_encoder(name: str | Encoder, **options: Any) -> Encoder:
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
         factory = getattr(import_module(module), attribute)
+    if argument:
+        try:
+            signature(factory).bind_partial(argument)
+        except TypeError:
+            raise UnknownEncoderError(f"encoder {name!r}: {stem} takes nothing behind a colon") from None
     encoder: Encoder = factory(argument, **options) if argument else factory(**options)
     return encoder
