@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import shutil
 import sys
@@ -53,10 +54,14 @@ def _put(temporary: Path, folder: Path) -> None:
                 folder.rename(old)
             temporary.rename(folder)
             return
-        except OSError:
-            if not folder.exists() or attempt == 49:  # not another process that was faster
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == 49:  # not another that was faster
                 raise
         finally:
             if old.exists() and not folder.exists():
-                old.rename(folder)
+                try:
+                    old.rename(folder)
+                except OSError:
+                    if not folder.exists():  # another process was faster once more, or else the old one is kept aside
+                        raise
             shutil.rmtree(aside, ignore_errors=True)

@@ -16,9 +16,10 @@ import os
 import re
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,9 @@ __all__ = ["load", "save", "thresholds"]
 
 SCHEMA = 1
 MAX_BYTES = 4 * 1024**3
+_ATTEMPTS = 20
+"""At reading a profile that others replace, 10 ms apart."""
+_T = TypeVar("_T")
 _FILE_NAME = re.compile(r"vectors\.safetensors|thresholds\.json|atlas-\d{1,4}\.png")
 
 
@@ -48,8 +52,7 @@ def save(profile: Profile, folder: Path) -> None:
     Raises:
         ProfileError: the folder holds something else.
     """
-    if not _replaceable(folder):
-        raise ProfileError(f"{folder} exists and holds something else than a profile: it is not overwritten")
+    _undisturbed(lambda: folder, _check_replaceable)
     textures = [reference.texture for reference in profile.references]
     pages, places = atlas.pack([t.native for t in textures], [t.grid for t in textures])
     files = {f"atlas-{number}.png": page for number, page in enumerate(pages)}
@@ -74,14 +77,21 @@ def load(profile: str | os.PathLike[str]) -> Profile:
         ProfileNotFoundError: neither; where was looked is said.
         ProfileCorruptError: a file is missing, changed, or of an unknown schema; the part is named.
     """
-    for attempt in range(20):
-        folder = find_profile(profile)
+    return _undisturbed(lambda: find_profile(profile), _load)
+
+
+def _undisturbed(find: Callable[[], Path], read: Callable[[Path], _T]) -> _T:
+    """What `read` makes of the folder that `find` gives; again where the profile in it was replaced meanwhile."""
+    seen = None
+    for attempt in range(_ATTEMPTS):
+        folder = find()
         before = _written(folder)
         try:
-            return _load(folder)
-        except ProfileCorruptError:  # half of it was the old one, half the new: it was replaced meanwhile
-            if attempt == 19 or before == _written(folder):
+            return read(folder)
+        except ProfileError:  # it may have met half of the old one, half of the new one, or neither
+            if attempt == _ATTEMPTS - 1 or (before is not None and seen == before == _written(folder)):
                 raise
+            seen = before  # it may also have been away for a moment: damage is what is met twice
             time.sleep(0.01)
     raise AssertionError("the last attempt returns or raises")
 
@@ -269,17 +279,18 @@ def _lfs(content: bytes) -> str:
     return ": this is a Git LFS pointer, run `git lfs pull`" if start.startswith(b"version https://git-lfs") else ""
 
 
-def _replaceable(folder: Path) -> bool:
-    """Nothing there, an empty folder, or a profile and nothing beside it."""
-    if not folder.exists():
-        return True
-    if not folder.is_dir():
-        return False
-    there = {entry.name for entry in folder.iterdir()}
-    if not there:
-        return True
+def _check_replaceable(folder: Path) -> None:
+    """A ProfileError unless there is nothing, an empty folder, or a profile and nothing beside it."""
     try:
+        there = {entry.name for entry in folder.iterdir()}
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        there = {folder.name}
+    if not there:
+        return
+    with suppress(ProfileError, KeyError, TypeError):
         described = _read_json(folder / "profile.json")
-        return there <= {*described["files"], "profile.json"} and type(described["schema"]) is int
-    except (ProfileError, KeyError, TypeError):
-        return False
+        if there <= {*described["files"], "profile.json"} and type(described["schema"]) is int:
+            return
+    raise ProfileError(f"{folder} exists and holds something else than a profile: it is not overwritten")
