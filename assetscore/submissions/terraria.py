@@ -19,7 +19,6 @@ from ..text import printable
 from .archives import open_tree
 from .base import Asset, Requests, Submission, Use, distinct_id
 from .csharp import ClassDeclaration, declarations
-from .detection import detect
 from .terraria_classes import Registered, registered
 from .terraria_content import references
 from .terraria_grids import Grid, cut, grid_for
@@ -27,7 +26,7 @@ from .terraria_paths import category_by_path, equip_suffix
 from .tmod import TmodTree, is_tmod_name, open_built, rawimg
 from .trees import DEFAULT_LIMITS, FolderTree, Limits, Tree
 
-__all__ = ["CATEGORIES", "is_mod", "read", "references"]
+__all__ = ["CATEGORIES", "read", "references"]
 
 CATEGORIES = ("item", "projectile", "tile", "npc")
 """Those that have references. The others are wall, buff, dust, gore and other."""
@@ -107,11 +106,6 @@ def read(path: str | os.PathLike[str], *, requests: Requests = None, limits: Lim
     return Submission("terraria", os.fspath(path), ordered, tuple(map(printable, notes)), closers).with_requests(
         requests
     )
-
-
-def is_mod(path: str | os.PathLike[str]) -> bool:
-    """Is this a mod of Terraria, or a folder of them? Raises as `detection.detect` does."""
-    return detect(path) == "terraria"
 
 
 def _mods(path: str | os.PathLike[str], limits: Limits, opened: list[Tree], notes: list[str]) -> list[Mod]:

@@ -145,12 +145,9 @@ def senses_table(encoder: Encoder, corpus: Corpus, count: int = 6000, seed: int 
 
 def auroc(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> float:
     """The chance that a positive scores above a negative, ties counting half; NaN where one side is empty."""
-    from scipy.stats import rankdata
+    from ...studies.auroc import auroc as area
 
-    if not len(positive) or not len(negative):
-        return float("nan")
-    ranks = rankdata(np.concatenate([positive, negative]))[: len(positive)]
-    return float((ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(negative)))
+    return area(np.concatenate([positive, negative]), np.repeat([1, 0], [len(positive), len(negative)]))
 
 
 def bootstrap(
