@@ -101,7 +101,7 @@ def test_names_are_parsed(tiny_clip: Path) -> None:
 
 
 def test_weights_of_another_architecture_are_refused(tiny_clip: Path) -> None:
-    with pytest.raises(WeightsError, match="no weights of RN50"):
+    with pytest.raises(WeightsError, match="no weights of clip:RN50"):
         get_encoder(f"clip:RN50/{tiny_clip}", device="cpu")
 
 
