@@ -130,6 +130,7 @@ def tokenizer(architecture: str, fetch: bool) -> Any:
         EncoderUnavailableError: its files are not cached and cannot be fetched, or not for a local checkpoint.
     """
     import open_clip
+    from open_clip.tokenizer import DEFAULT_CONTEXT_LENGTH, HFTokenizer
 
     config = open_clip.get_model_config(architecture)["text_cfg"]
     repository = config.get("hf_tokenizer_name")
@@ -138,9 +139,9 @@ def tokenizer(architecture: str, fetch: bool) -> Any:
     require(("transformers",), None, f"clip:{architecture}")
     folder = hub_snapshot(repository, ("tokenizer_config.json",), TOKENIZER_FILES, fetch=fetch)
     try:
-        return open_clip.HFTokenizer(
+        return HFTokenizer(
             str(folder),
-            context_length=config.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH),
+            context_length=config.get("context_length", DEFAULT_CONTEXT_LENGTH),
             tokenizer_mode=config.get("tokenizer_mode"),
             **config.get("tokenizer_kwargs", {}),
         )
