@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from difflib import get_close_matches
@@ -19,14 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import EncoderUnavailableError, UnknownEncoderError, UsageError, WeightsError
+from ..errors import EncoderUnavailableError, UnknownEncoderError, UsageError
 from ..images import MATTE
 from ._names import by_name
+from ._open_clip import load_network, tokenizer
 from ._phrases import VOCABULARY_VERSION, phrases_of
 from ._subspace import project, subspace
 from ._torch import fingerprint, weights_digest
 from ._tower import CLIP_MEAN, CLIP_STD, ImageTower, Preprocessing
-from ._weights import PROBE_SECONDS, check_file, hub_file, within
+from ._weights import PROBE_SECONDS, hub_file, within
 from .base import check_factors
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class CLIP(ImageTower):
 
     Raises:
         UnknownEncoderError: open_clip has no such architecture or tag.
-        EncoderUnavailableError: the weights are not here and cannot be fetched.
+        EncoderUnavailableError: the weights are not here and cannot be fetched; or the text tower's configuration or
+            tokenizer, which some architectures keep in the hub, is not: with a local checkpoint the hub is not asked.
         WeightsError: the file is damaged or holds another model.
     """
 
@@ -84,17 +85,20 @@ class CLIP(ImageTower):
         super().__init__(f"clip:{model}", device, dtype, batch_size, matte, preprocessing)
         config = open_clip.pretrained.get_pretrained_cfg(architecture, tag)
         path = Path(weights) if weights is not None else find_weights(architecture, tag, config)
-        network = load_network(architecture, path, bool(config.get("quick_gelu")) if quickgelu is None else quickgelu)
+        # Only a tag says that the hub may be asked: what goes with a local checkpoint is on this machine too.
+        fetch = weights is None and bool(config)
+        self.conditional = conditioning == "subspace"
+        self._tokenize = tokenizer(architecture, fetch) if self.conditional else None
+        quickgelu = bool(config.get("quick_gelu")) if quickgelu is None else quickgelu
+        network = load_network(architecture, path, quickgelu, fetch)
         self.mean = tuple(config.get("mean", CLIP_MEAN))
         self.std = tuple(config.get("std", CLIP_STD))
         size = network.visual.image_size
         self.side = int(size if isinstance(size, int) else size[0])
-        self.conditional = conditioning == "subspace"
         self.rank = rank
         self._phrases = {factor: checked_phrases(factor, texts) for factor, texts in (phrases or {}).items()}
         self._digest = weights_digest(network.state_dict())
         self._network = network.to(self.device, self.dtype).eval()
-        self._tokenize = open_clip_tokenizer(architecture) if self.conditional else None
         self._bases: dict[str, NDArray[np.float64]] = {}
         self.width = self._measure()
         self._mean = self._anchor_mean() if self.conditional else None
@@ -230,41 +234,6 @@ def find_weights(architecture: str, tag: str, config: Mapping[str, Any]) -> Path
                 f"download it, bring it here, and give its path as `weights`"
             ) from error
     return Path(cached)
-
-
-def load_network(architecture: str, path: Path, quickgelu: bool) -> Any:
-    """An open_clip model with the file's weights, every one of them used.
-
-    Raises:
-        WeightsError: the file is damaged, or its tensors are not this architecture's.
-        EncoderUnavailableError: the architecture needs files that are not here.
-    """
-    import open_clip
-
-    check_file(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return open_clip.create_model(
-                architecture, pretrained=str(path), force_quick_gelu=quickgelu, weights_only=True
-            )
-    except OSError as error:  # text towers of the transformers library fetch their configuration
-        raise EncoderUnavailableError(f"clip:{architecture} cannot be made here: {error}") from error
-    except Exception as error:  # zipfile, pickle, safetensors and torch raise a dozen types for a damaged file
-        reason = " ".join(str(error).split())[:400] or type(error).__name__
-        raise WeightsError(f"{path}: no weights of {architecture}: {reason}") from error
-
-
-def open_clip_tokenizer(architecture: str) -> Any:
-    """The architecture's tokenizer."""
-    import open_clip
-
-    try:
-        return open_clip.get_tokenizer(architecture)
-    except Exception as error:
-        raise EncoderUnavailableError(
-            f"clip:{architecture} reads factors through a tokenizer that is not here: {error}"
-        ) from error
 
 
 def anchors(count: int = 64, side: int = 16) -> list[NDArray[np.uint8]]:

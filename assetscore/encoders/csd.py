@@ -18,7 +18,7 @@ from ..images import MATTE
 from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower, Preprocessing
-from ._weights import hub_file, read_state_dict
+from ._weights import check_fit, hub_file, read_state_dict
 
 if TYPE_CHECKING:
     import torch
@@ -107,16 +107,21 @@ def style_tower(
     lacking = [f"backbone.{key}" for key in shape_givers if key not in backbone] + [STYLE] * (style is None)
     if lacking or style is None:
         raise WeightsError(f"{path}: no CSD checkpoint: it lacks {', '.join(lacking)}, it holds {sorted(state)[:3]}")
-    others = [key for key in state if not key.startswith(("backbone.", "last_layer_content")) and key != STYLE]
-    if others:
-        raise WeightsError(f"{path}: no CSD checkpoint: it holds {len(others)} tensors that CSD has not: {others[:3]}")
-    width, _, patch, _ = backbone["conv1.weight"].shape
-    grid = math.isqrt(backbone["positional_embedding"].shape[0] - 1)
-    layers = 1 + max(int(key.split(".")[2]) for key in backbone if key.startswith("transformer.resblocks."))
-    if width % HEAD_WIDTH or style.ndim != 2 or style.shape[0] != width:
+    convolution, positions, mlp = (backbone[key] for key in shape_givers)
+    sizes_told = convolution.ndim == 4 and positions.ndim == style.ndim == 2 and mlp.ndim == 2
+    if not sizes_told or 0 in (*convolution.shape, *positions.shape, *mlp.shape, *style.shape):
+        shapes = ", ".join(f"{key} {tuple(backbone[key].shape)}" for key in shape_givers)
         raise WeightsError(
-            f"{path}: the tower's width {width} must be a multiple of {HEAD_WIDTH} and the first side of the style "
-            f"matrix, whose shape is {tuple(style.shape)}"
+            f"{path}: no CSD checkpoint: its sizes cannot be read off {shapes}, {STYLE} {tuple(style.shape)}"
+        )
+    width, _, patch, _ = convolution.shape
+    grid = math.isqrt(positions.shape[0] - 1)
+    # Counted, not the highest number: one odd name must not ask for a million layers.
+    layers = len({key.split(".")[2] for key in backbone if key.startswith("transformer.resblocks.")})
+    if width % HEAD_WIDTH or not grid or style.shape[0] != width:
+        raise WeightsError(
+            f"{path}: no CSD checkpoint: the tower's width {width} must be a multiple of {HEAD_WIDTH} and the first "
+            f"side of the style matrix, whose shape is {tuple(style.shape)}, and there must be a patch, got {grid}"
         )
     with torch.device("meta"):
         tower = VisionTransformer(
@@ -125,14 +130,15 @@ def style_tower(
             width=width,
             layers=layers,
             heads=width // HEAD_WIDTH,
-            mlp_ratio=backbone["transformer.resblocks.0.mlp.c_fc.weight"].shape[0] / width,
+            mlp_ratio=mlp.shape[0] / width,
             output_dim=style.shape[1],
             act_layer=QuickGELU,
         )
     tower.proj = None  # CSD uses the feature before CLIP's projection
     backbone.pop("proj", None)
-    try:
-        tower.load_state_dict({key: value.float() for key, value in backbone.items()}, strict=True, assign=True)
-    except RuntimeError as error:
-        raise WeightsError(f"{path}: no CSD checkpoint: {' '.join(str(error).split())[:400]}") from error
+    expected = {f"backbone.{key}": tensor for key, tensor in tower.state_dict().items()} | {STYLE: style}
+    used = {f"backbone.{key}": value for key, value in backbone.items()}
+    used |= {key: value for key, value in state.items() if not key.startswith(("backbone.", "last_layer_content"))}
+    check_fit(path, "csd", expected, used)
+    tower.load_state_dict({key: value.float() for key, value in backbone.items()}, assign=True)
     return tower, style.float()

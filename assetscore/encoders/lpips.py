@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +19,7 @@ from ..images import MATTE
 from ._names import by_name
 from ._torch import fingerprint, weights_digest
 from ._tower import ImageTower
-from ._weights import PROBE_SECONDS, read_state_dict, within
+from ._weights import PROBE_SECONDS, check_fit, read_state_dict, within
 
 if TYPE_CHECKING:
     import torch
@@ -62,20 +63,14 @@ class LPIPS(ImageTower):
         batch_size: int = 32,
         matte: int = MATTE,
     ) -> None:
-        import lpips
-
         if trunk not in TRUNKS:
             raise UsageError(f"lpips takes one of {', '.join(TRUNKS)}, got {trunk!r}")
         if side < SMALLEST[trunk]:
             raise UsageError(f"side must be at least {SMALLEST[trunk]} for lpips:{trunk}, got {side}")
         super().__init__(f"lpips:{trunk}", device, dtype, batch_size, matte)
         self.side = side
-        # pnet_rand: the trunk is made without a download; its weights come from the file below.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # lpips asks torchvision in a deprecated way
-            model = lpips.LPIPS(net=trunk, pnet_rand=True, verbose=False)
         path = trunk_file(trunk) if weights is None else Path(weights)
-        load_trunk(model.net, read_state_dict(path), path)
+        model = load_model(trunk, read_state_dict(path), path)
         self._model = model.to(self.device, self.dtype).eval()
         self._channels = [head.model[-1].weight.flatten().float() for head in model.lins]
         if any(bool((weight < 0).any()) for weight in self._channels):
@@ -140,18 +135,32 @@ def trunk_file(trunk: str) -> Path:
     return path
 
 
-def load_trunk(net: torch.nn.Module, state: dict[str, torch.Tensor], path: str | os.PathLike[str]) -> None:
-    """Put torchvision's "features.<i>.*" tensors into LPIPS' slices, which name the same layers "slice<k>.<i>.*"."""
-    targets = net.state_dict()
+def load_model(trunk: str, state: Mapping[str, torch.Tensor], path: str | os.PathLike[str]) -> Any:
+    """The lpips package's model with these weights in its trunk and the package's own in its heads.
+
+    It is made on the meta device and takes the tensors as they are: random numbers for a trunk of vgg's size, which
+    the weights then replace, would take many seconds.
+
+    Args:
+        trunk: "alex", "vgg" or "squeeze".
+        state: torchvision's "features.<i>.*" tensors; the package's slices name the same layers "slice<k>.<i>.*".
+        path: where they come from, for messages.
+
+    Raises:
+        WeightsError: they are not this trunk's.
+    """
+    import lpips
+    import torch
+
+    with warnings.catch_warnings(), torch.device("meta"):
+        warnings.simplefilter("ignore", UserWarning)  # lpips asks torchvision in a deprecated way
+        model = lpips.LPIPS(net=trunk, pnet_rand=True, pretrained=False, verbose=False)
+    targets = model.net.state_dict()
     sources = {target: "features." + target.partition(".")[2] for target in targets}
-    lacking = [source for source in sources.values() if source not in state]
-    if lacking:
-        raise WeightsError(f"{path}: no weights of this trunk: it lacks {lacking[:3]}, it holds {sorted(state)[:3]}")
-    used = set(sources.values())
-    extra = [key for key in state if key not in used and not key.startswith("classifier.")]
-    if extra:
-        raise WeightsError(f"{path}: no weights of this trunk: it holds {len(extra)} tensors too many: {extra[:3]}")
-    try:
-        net.load_state_dict({target: state[source] for target, source in sources.items()})
-    except RuntimeError as error:
-        raise WeightsError(f"{path}: no weights of this trunk: {' '.join(str(error).split())[:400]}") from error
+    state = {name: tensor for name, tensor in state.items() if not name.startswith("classifier.")}
+    check_fit(path, f"lpips:{trunk}", {sources[target]: tensor for target, tensor in targets.items()}, state)
+    model.net.load_state_dict({target: state[source].float() for target, source in sources.items()}, assign=True)
+    heads = Path(lpips.__file__).parent / "weights" / f"v{model.version}" / f"{trunk}.pth"
+    model.load_state_dict(read_state_dict(heads), strict=False, assign=True)
+    model.scaling_layer = lpips.ScalingLayer()
+    return model

@@ -101,8 +101,22 @@ def test_names_are_parsed(tiny_clip: Path) -> None:
 
 
 def test_weights_of_another_architecture_are_refused(tiny_clip: Path) -> None:
-    with pytest.raises(WeightsError, match="no weights of RN50"):
+    with pytest.raises(WeightsError, match="no weights of clip:RN50"):
         get_encoder(f"clip:RN50/{tiny_clip}", device="cpu")
+
+
+def test_an_architecture_that_needs_numbers_while_it_is_made_is_made_all_the_same(
+    tiny_clip: Path, pictures: list[Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = made(tiny_clip).features(pictures)
+    create = open_clip.create_model
+
+    def needs_numbers(*args: Any, **options: Any) -> Any:
+        torch.zeros(1).item()
+        return create(*args, **options)
+
+    monkeypatch.setattr(open_clip, "create_model", needs_numbers)
+    assert np.array_equal(made(tiny_clip).features(pictures), expected)
 
 
 def planted(random: np.random.Generator, dimension: int = 40, rank: int = 5, count: int = 60) -> tuple[Array, Array]:
