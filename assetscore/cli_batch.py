@@ -19,6 +19,7 @@ from .cli_common import (
     exit_with,
     fail,
     load_scorer,
+    one_format,
     print_json,
 )
 from .config import DEFAULT_PROFILE
@@ -88,6 +89,7 @@ def batch(
         raise typer.BadParameter(f"expected {', '.join(GAMES)}, got {game!r}", param_hint="--game")
     if requests is not None and requests != "ids" and not Path(requests).exists():
         raise typer.BadParameter(f"expected ids, or a file or folder, got {requests!r}", param_hint="--requests")
+    one_format(format, as_json)
     render([], format, columns=columns)  # type: ignore[arg-type]  # a mistake is told before anything is scored
     ResultTable(()).column(by)
     check_out(out)

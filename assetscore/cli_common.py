@@ -45,6 +45,16 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def one_format(format: str, as_json: bool) -> None:
+    """Refuse two formats for one output.
+
+    Raises:
+        typer.BadParameter: --json beside a --format.
+    """
+    if as_json and format != "text":
+        raise typer.BadParameter(f"--json prints JSON and no {format}: leave one of them out", param_hint="--format")
+
+
 @contextmanager
 def bar(label: str, total: int | None) -> Iterator[Any]:
     """A progress bar on stderr; gives the function that is told how many are done (and of how many)."""

@@ -81,8 +81,19 @@ class Profile:
         self._features = features or {}
         self._vectors = vectors or {}
         self._calibrations: dict[tuple[str, str], Calibration] = {}
+        self._start_locks()
+
+    def _start_locks(self) -> None:
         self._lock = RLock()
         self._making: dict[tuple[str, str], RLock] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the locks, which stay with their process: a profile may be sent to worker processes."""
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_making")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._start_locks()
 
     @classmethod
     def build(

@@ -217,6 +217,16 @@ class TestBenchmark:
         assert run("batch", "--submissions", benchmark, "--profile", "minecraft=drawn") == 2
         assert "no profile for terraria" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("command", [["batch", "."], ["sweep"], ["agree", "votes.csv", "results.csv"]])
+    def test_one_output_has_one_format(
+        self, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in ("votes.csv", "results.csv"):
+            (tmp_path / name).touch()
+        assert run(*command, "--json", "--format", "csv") == 2
+        assert "leave one of them out" in " ".join(capsys.readouterr().err.split())
+
     @pytest.mark.parametrize("format", ["text", "markdown", "csv", "latex"])
     def test_formats(self, format: str, drawn: str, benchmark: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ("--submissions", benchmark, "--profile", drawn, "--format", format, "--intervals")

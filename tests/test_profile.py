@@ -3,11 +3,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import shutil
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -626,3 +628,19 @@ def test_an_exchange_leaves_no_moment_without_a_profile(saved: Path, monkeypatch
     again.name = "another"
     again.save(saved)
     assert Profile.load(saved).name == "another"
+
+
+def test_a_profile_goes_to_other_processes(profile: Profile) -> None:
+    """Workers get a copy that judges alike, with locks of its own."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    expected = _thresholds(profile)
+    copy = pickle.loads(pickle.dumps(profile))
+    assert _thresholds(copy) == expected
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        assert list(workers.map(_thresholds, [profile, copy])) == [expected, expected]
+
+
+def _thresholds(profile: Profile) -> list[dict[str, Any]]:
+    return store.thresholds(profile)

@@ -15,7 +15,7 @@ import typer
 from ..config import DEFAULT_PROFILE, TOP
 from ..errors import UsageError
 from ..results import UNDECIDED
-from .console import JsonOption, TableArgument, out, print_json, read_results, remark
+from .console import JsonOption, TableArgument, one_format, out, print_json, read_results, remark
 from .study_cli import study_app
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def sweep(
     from .tables import alpha_table, k_table
     from .votes import read_votes
 
+    one_format(format, as_json)
     table = None if results is None else read_results(results)
     answers = None if votes is None else read_votes(votes)
     if answers is not None and table is None:
@@ -104,6 +105,7 @@ def agree(
     from .tables import agreement_table, raters_table
     from .votes import read_votes
 
+    one_format(format, as_json)
     check_settings(level, resamples, seed)
     answers = read_votes(votes)
     tables = [read_results(path) for path in results]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
+
+from ..cli_common import JsonOption, one_format, print_json
+from ..text import printable
 
 if TYPE_CHECKING:
     from ..table import ResultTable
 
-__all__ = ["JsonOption", "TableArgument", "out", "print_json", "read_results", "remark"]
+__all__ = ["JsonOption", "TableArgument", "one_format", "out", "print_json", "read_results", "remark"]
 
 TableArgument = typer.Argument(help="Results: .parquet, .csv or .json.", exists=True, dir_okay=False)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def read_results(path: Path) -> ResultTable:
@@ -26,12 +27,8 @@ def read_results(path: Path) -> ResultTable:
 
 def out(line: str) -> None:
     # names come from strangers: nothing in them may move the cursor
-    sys.stdout.write("".join(c if c.isprintable() else "\ufffd" for c in line) + "\n")
+    sys.stdout.write(printable(line) + "\n")
 
 
 def remark(line: str) -> None:
-    sys.stderr.write("assetscore: " + "".join(c if c.isprintable() else "\ufffd" for c in line) + "\n")
-
-
-def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stderr.write(f"assetscore: {printable(line)}\n")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..errors import UsageError
 from ..summary import Rate
+from ..text import printable
 from .ablation import Ablation
 from .agreement import Agreement
 from .intervals import Estimate
@@ -227,7 +227,7 @@ def _short(name: str) -> str:
 
 def _cell(value: Value, notes: dict[str, int]) -> str:
     """What a cell shows, with the number of its note; new reasons are added to `notes`."""
-    reason = _printable(_reason(value))
+    reason = printable(_reason(value))
     mark = f" ({notes.setdefault(reason, len(notes) + 1)})" if reason else ""
     if isinstance(value, Estimate):
         if math.isnan(value.value):
@@ -237,7 +237,7 @@ def _cell(value: Value, notes: dict[str, int]) -> str:
         return f"{value.value:{sign}.2f}{ends}{mark}"
     if value is None or isinstance(value, Missing) or (isinstance(value, float) and math.isnan(value)):
         return f"-{mark}"
-    return f"{value:.2f}" if isinstance(value, float) else _printable(str(value))
+    return f"{value:.2f}" if isinstance(value, float) else printable(str(value))
 
 
 def _reason(value: Value) -> str:
@@ -271,8 +271,3 @@ def _plain(value: str | int | float | Missing | None) -> str:
 
 def _escape(text: str, signs: dict[str, str]) -> str:
     return "".join(signs.get(sign, sign) for sign in text)
-
-
-def _printable(text: str) -> str:
-    """Names come from strangers: nothing in them may move a terminal's cursor."""
-    return "".join("\ufffd" if unicodedata.category(sign).startswith("C") else sign for sign in text)

@@ -626,8 +626,11 @@ def test_other_sites_cannot_reach_in(app):
     client = begin(app, "Ana")
     assert client.get("/rate", headers={"Host": "evil.example"}).status_code == 400
     item = hidden(client.get("/rate", follow_redirects=True).get_data(as_text=True))
-    evil = client.post("/rate", data={**item, **BOTH}, headers={"Origin": "http://evil.example"})
-    assert evil.status_code == 403
+    for origin in ("http://evil.example", "null", "http://localhost:1"):  # "null": from a frame or a file
+        evil = client.post("/rate", data={**item, **BOTH}, headers={"Origin": origin})
+        assert evil.status_code == 403
+        assert "Nothing was recorded" in evil.get_data(as_text=True)
+    assert hidden(client.get("/rate", follow_redirects=True).get_data(as_text=True)) == item  # not a step further
     assert client.post("/rate", data={"item": "x" * 20_000}).status_code == 413
     headers = client.get("/rate", follow_redirects=True).headers
     assert "default-src 'none'" in headers["Content-Security-Policy"]

@@ -60,7 +60,7 @@ REASONS = [
 @pytest.mark.parametrize(
     ("format", "cells", "notes"),
     [
-        ("text", ["- (1)", "0.50 (2)", "- (3)"], [f"(1) {WHY}", "(2) no interval: one task", "(3) else\ufffd[2J"]),
+        ("text", ["- (1)", "0.50 (2)", "- (3)"], [f"(1) {WHY}", "(2) no interval: one task", "(3) else\\x1b[2J"]),
         ("markdown", ["- (1)", "0.50 (2)", "- (3)"], [r"(1) one &lt;class&gt; &amp; \_none\_", "(2) no interval"]),
         ("latex", ["- (1)", "0.50 (2)", "- (3)"], [r"{\footnotesize (1) one <class> \& \_none\_}", "(2) no interval"]),
     ],

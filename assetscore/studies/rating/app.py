@@ -181,7 +181,8 @@ def create_app(study: Study, store: Store, *, local: bool = True) -> Flask:
     def same_site() -> Any:
         origin = flask.request.headers.get("Origin")
         if flask.request.method == "POST" and origin not in (None, flask.request.host_url.rstrip("/")):
-            flask.abort(403)
+            return flask.render_template("foreign.html", here=flask.request.host_url), 403
+        return None
 
     @app.after_request
     def headers(response: Response) -> Response:
