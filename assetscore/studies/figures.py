@@ -125,6 +125,8 @@ def plot_estimates(
     if chance is not None:
         ax.axvline(chance, color=GREY, linewidth=0.9, linestyle="--")
         ax.annotate("chance", (chance, -0.62), (4, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
+    if limits[0] < 0 < limits[1]:  # differences: which side of 0 an interval lies on is what the reader asks
+        ax.axvline(0, color=GREY, linewidth=0.9, zorder=0)
     ax.set_yticks(range(len(estimates)), list(estimates))
     ax.set_ylim(len(estimates) - 0.4, -0.8)
     ax.set_xlim(*limits)
