@@ -372,7 +372,7 @@ def test_the_recipe_runs_repeats_itself_and_learns(corpus: Corpus, tmp_path: Pat
     from assetscore.encoders.lite.train import Recipe, Run, train
 
     table = tiny_table()
-    recipe = Recipe(steps=3, groups=3, warmup=1, phrases=16)
+    recipe = Recipe(steps=3, finish=2, groups=3, warmup=1, phrases=16)
     files = []
     for name in ("one", "two"):
         run = train(corpus, table, recipe, None, tmp_path / f"{name}.pt")
@@ -380,12 +380,20 @@ def test_the_recipe_runs_repeats_itself_and_learns(corpus: Corpus, tmp_path: Pat
     assert files[0].read_bytes() == files[1].read_bytes()
 
     # Stopped after two steps of what was to be two, and taken up again as three: the same weights.
-    train(corpus, table, Recipe(steps=2, groups=3, warmup=1, phrases=16), None, tmp_path / "half.pt")
+    train(corpus, table, Recipe(2, finish=0, groups=3, warmup=1, phrases=16), None, tmp_path / "half.pt")
     state = torch.load(tmp_path / "half.pt", weights_only=True)
     assert state["step"] == 2
     resumed = train(corpus, table, recipe, None, tmp_path / "half.pt")
-    assert resumed.step == 3
+    assert resumed.step == 5
     assert export(resumed.average, table, tmp_path / "half").read_bytes() == files[0].read_bytes()
+
+    # Killed while it finished: the same again.
+    killed = Run(corpus.take(corpus.split == "train"), table, recipe, None)
+    for step in range(4):
+        killed.advance(killed.sampler.batch(step))
+    killed.save(tmp_path / "killed.pt")
+    resumed = train(corpus, table, recipe, None, tmp_path / "killed.pt")
+    assert export(resumed.average, table, tmp_path / "killed").read_bytes() == files[0].read_bytes()
 
     encoder = Lite(files[0])
     vectors = encoder.embed([drawing(w, (9, 99, 199), 0) for w in WORDS], ["art style", "object class"])
@@ -395,6 +403,24 @@ def test_the_recipe_runs_repeats_itself_and_learns(corpus: Corpus, tmp_path: Pat
     run = Run(corpus.take(corpus.split == "train"), table, Recipe(steps=40, groups=3, warmup=2, phrases=16), None)
     losses = [sum(run.advance(run.sampler.batch(step % 2)).values()) for step in range(22)]
     assert np.mean(losses[-4:]) < 0.8 * np.mean(losses[:2])
+
+
+def test_a_run_ends_with_the_heads_for_objects_alone(corpus: Corpus) -> None:
+    pytest.importorskip("torch")
+    from assetscore.encoders.lite.train import Recipe, Run
+
+    recipe = Recipe(2, finish=2, groups=2, warmup=1, phrases=16)
+    run = Run(corpus.take(corpus.split == "train"), tiny_table(), recipe, None)
+    for step in range(2):
+        run.advance(run.sampler.batch(step))
+    assert run.net.dropped < 0.5
+    before = {name: value.clone() for name, value in run.average.items()}
+    for step in range(2, 4):
+        run.advance(run.sampler.batch(step))
+    assert run.net.dropped == recipe.finish_dropped
+    for weights in (run.net.state_dict(), run.average):
+        changed = {name.split(".")[0] for name, value in weights.items() if not value.equal(before[name])}
+        assert changed == {"hidden", "object", "text", "words"}
 
 
 def test_the_early_layers_and_depthwise_weights_stay_as_they_are(corpus: Corpus) -> None:

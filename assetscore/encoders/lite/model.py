@@ -27,7 +27,7 @@ TAPS = (0, 2, 4, 7, 10, 14)
 STYLE, DAMAGE, OBJECT, TEXT = 128, 32, 128, 128
 FEATURES = STYLE + DAMAGE + OBJECT + TEXT
 DROPPED = 0.1
-"""Share of what the heads read that is left out in training."""
+"""Share of what the heads read that is left out in training, but for its end, see `train.Recipe`."""
 FROZEN_BLOCKS = 3
 """Blocks that keep their ImageNet weights, beside the stem and all depthwise weights (slow to train on a processor)."""
 
@@ -131,6 +131,7 @@ class LiteNet(nn.Module):
     def __init__(self, kinds: int = 14) -> None:
         super().__init__()
         self.trunk = Trunk()
+        self.dropped = DROPPED
         self.statistics = 3 * (sum(Trunk.channels) + 3) + 2 + STATISTICS
         layout = 2 * 320 + 4 * 112 + 16 * 40 + 64 * 4
         self.register_buffer("centre", torch.zeros(self.statistics))
@@ -170,9 +171,9 @@ class LiteNet(nn.Module):
         """The heads on what `raw` gave."""
         statistics = ((statistics - self.centre) / self.spread).clamp(-6, 6)
         layout = ((layout - self.object_centre) / self.object_spread).clamp(-6, 6)
-        statistics, layout = (F.dropout(x, DROPPED, self.training) for x in (statistics, layout))
+        statistics, layout = (F.dropout(x, self.dropped, self.training) for x in (statistics, layout))
         damage = F.normalize(self.damage(statistics), dim=1)
-        hidden = F.dropout(self.hidden(layout), DROPPED, self.training)
+        hidden = F.dropout(self.hidden(layout), self.dropped, self.training)
         return Outputs(
             F.normalize(self.style(statistics), dim=1), damage, F.normalize(self.object(hidden), dim=1),
             F.normalize(self.text(hidden), dim=1), self.kinds(8 * damage),

@@ -44,9 +44,16 @@ STYLE_PROMPTS = (
 @dataclass(frozen=True)
 class Recipe:
     """The numbers of a run. The rate is level for the share `level` of the steps, then falls to nothing: until it
-    falls, a run does not depend on how many steps it will have."""
+    falls, a run does not depend on how many steps it will have.
+
+    Then the heads for objects and words are trained alone for `finish` steps, with `finish_dropped` of what they read
+    left out: they overfit long before style does, and forget it again so.
+    """
 
     steps: int = 5000
+    finish: int = 1500
+    finish_dropped: float = 0.7
+    finish_rate: float = 1e-3
     seed: int = 0
     groups: int = 14
     rate: float = 1.6e-3
@@ -148,9 +155,14 @@ class Run:
     def advance(self, batch: Batch) -> dict[str, float]:
         """One step; the parts of the loss."""
         recipe = self.recipe
-        progress = self.step / recipe.steps
-        falling = max(0.0, min(1.0, progress) - recipe.level) / (1 - recipe.level)
-        scale = min(1, (self.step + 1) / recipe.warmup) * (0.5 + 0.5 * math.cos(math.pi * falling))
+        if self.step >= recipe.steps:
+            self._finish()
+            done, falling = self.step - recipe.steps, (self.step - recipe.steps) / recipe.finish
+            peak = recipe.finish_rate / recipe.rate
+        else:
+            done, falling = self.step, max(0.0, self.step / recipe.steps - recipe.level) / (1 - recipe.level)
+            peak = 1.0
+        scale = peak * min(1, (done + 1) / recipe.warmup) * (0.5 + 0.5 * math.cos(math.pi * falling))
         torch.manual_seed((recipe.seed << 32) + self.step)  # a run taken up again drops what it would have dropped
         for part in self.optimiser.param_groups:
             part["lr"] = part["peak"] * max(scale, 1e-3)
@@ -161,11 +173,20 @@ class Run:
         torch.nn.utils.clip_grad_norm_(self.net.parameters(), 2.0)
         self.optimiser.step()
         self.step += 1
-        keep = min(recipe.average, (1 + self.step) / (10 + self.step))
+        keep = min(recipe.average, (2 + done) / (11 + done))
         with torch.no_grad():
             for name, value in self.net.state_dict().items():
                 self.average[name].lerp_(value, 1 - keep)
         return {name: float(value.detach()) for name, value in parts.items()}
+
+    def _finish(self) -> None:
+        """What ends a run: from the averaged weights on, nothing but the heads for objects and words is trained."""
+        if self.step == self.recipe.steps:
+            self.net.load_state_dict(self.average)
+        self.net.dropped = self.recipe.finish_dropped
+        self.net.requires_grad_(False)
+        for head in (self.net.hidden, self.net.object, self.net.text, self.net.words):
+            head.requires_grad_(True)
 
     def save(self, path: Path) -> None:
         """The raw state, written beside and renamed."""
@@ -205,14 +226,15 @@ def train(
     began, sums = time.monotonic(), dict[str, float]()
     with ThreadPoolExecutor(1) as ahead:
         coming = ahead.submit(run.sampler.batch, run.step)
-        while run.step < recipe.steps:
+        last = recipe.steps + recipe.finish
+        while run.step < last:
             batch = coming.result()
             coming = ahead.submit(run.sampler.batch, run.step + 1)
             for name, value in run.advance(batch).items():
                 sums[name] = sums.get(name, 0.0) + value
             if run.step % 50 == 0:
                 words = " ".join(f"{name} {value / 50:.3f}" for name, value in sums.items())
-                _LOG.info("step %d of %d, %.0f s: %s", run.step, recipe.steps, time.monotonic() - began, words)
+                _LOG.info("step %d of %d, %.0f s: %s", run.step, last, time.monotonic() - began, words)
                 sums = {}
             if checkpoint is not None and run.step % 50 == 0:
                 run.save(checkpoint)
@@ -231,6 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--work", type=Path, required=True, help="folder for the corpus, the text table and checkpoints"
     )
     parser.add_argument("--steps", type=int, default=Recipe.steps)
+    parser.add_argument("--finish", type=int, default=Recipe.finish, help="steps of the heads for objects alone")
     parser.add_argument("--seed", type=int, default=Recipe.seed)
     parser.add_argument("--weights", type=Path, help="write the weights here (a folder); default: WORK/weights")
     options = parser.parse_args(arguments)
@@ -238,9 +261,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     corpus = build_corpus(options.pool, options.icons, options.themes, options.work / "corpus")
     table = text_table(corpus, options.work / "text.safetensors", options.seed)
-    run = train(
-        corpus, table, Recipe(options.steps, options.seed), pretrained(), options.work / f"run-{options.seed}.pt"
-    )
+    recipe = Recipe(options.steps, options.finish, seed=options.seed)
+    run = train(corpus, table, recipe, pretrained(), options.work / f"run-{options.seed}.pt")
     from .export import export
 
     export(run.average, table, options.weights or options.work / "weights")
